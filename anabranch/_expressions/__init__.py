@@ -1,10 +1,10 @@
-"""SQL text: what can be known of an expression before any row is read.
+"""SQL text: what can be derived from an expression before any row is read.
 
-The room that cuts texts into sqlglot's words; what they say, `protocol.expressions` reads. It never evaluates anything
-and never changes what Spark is asked, with one exception: ``current_timestamp`` and its like are fixed to one value
-when a command starts. Guarantee: what it says of an expression holds whatever Spark makes of it; where a text could
-mean something else to Spark (another session setting, a function of that name registered by the user), it says that
-nothing is known.
+This room splits texts into sqlglot's tokens; `protocol.expressions` parses them. It never evaluates anything and never
+changes what Spark is sent, with one exception: ``current_timestamp`` and similar functions are fixed to one value when
+a command starts. Guarantee: each result holds however Spark reads the expression; where a text could mean something
+else to Spark (another session setting, a function of that name registered by the user), the result is that nothing is
+known.
 """
 
 from __future__ import annotations
@@ -62,51 +62,51 @@ __all__ = [
 def condition(
     text: str | TokenizedText, context: Context, *, queries: bool = False, names: tuple[str, ...] = ()
 ) -> Condition:
-    """A condition in SQL, with what can be known of it: nothing, where it may hold ``queries`` and does.
+    """Parse a condition in SQL; nothing is known of one that holds a subquery, which ``queries`` allows.
 
     Args:
-        names: what the text may put before the table's columns (`strip_qualifiers`).
+        names: the qualifiers that the text may put before the table's columns (`strip_qualifiers`).
 
     Raises:
-        InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
+        InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends with AND or OR.
         NotBuilt: it holds a subquery, and may not.
     """
-    given = TokenizedText.of(text)
-    asks = asks_a_query(tokens_of(given, context))
-    if names and not asks:
-        given = strip_qualifiers(given, names, context.schema)
-    flat = shallow(given, context.table)
-    if queries and (asks or asks_a_query(flat.tokens)):
+    tokenized = TokenizedText.of(text)
+    has_query = asks_a_query(tokens_of(tokenized, context))
+    if names and not has_query:
+        tokenized = strip_qualifiers(tokenized, names, context.schema)
+    flat = shallow(tokenized, context.table)
+    if queries and (has_query or asks_a_query(flat.tokens)):
         expression = prevent_alias(with_fixed_clock(flat, context), context.table)
-        return Condition(given.text, Unknown(), False, expression, alias=names[-1] if names else None, asks=True)
-    read = check_and_fix_clock(flat, context)
-    expression = prevent_alias(read, context.table)
-    reading = reading_of(read.text, context)
+        return Condition(tokenized.text, Unknown(), False, expression, alias=names[-1] if names else None, asks=True)
+    fixed = check_and_fix_clock(flat, context)
+    expression = prevent_alias(fixed, context.table)
+    reading = reading_of(fixed.text, context)
     computation = reading.computation
     if reading.syntax is None or unknown_names(reading.syntax, context.schema):
-        return Condition(given.text, Unknown(), row_local=False, expression=expression, computation=computation)
-    called, said = calls(read.tokens), reading.for_skipping(context)
-    is_plain = called <= DETERMINISTIC and not has_window(read.tokens)
-    asked = (called if is_plain else frozenset()) | called_functions(computation) | said.called
-    is_own = not asked or context.is_builtin(asked)  # one question for all, since Spark takes its time
-    computation, predicate = computation if is_own else HIDDEN, said.choose_predicate(is_own=is_own)
-    columns = find_columns(read.tokens, context.schema)
-    return Condition(given.text, predicate, is_plain and is_own, expression, columns, computation=computation)
+        return Condition(tokenized.text, Unknown(), row_local=False, expression=expression, computation=computation)
+    called, usable = calls(fixed.tokens), reading.for_skipping(context)
+    is_plain = called <= DETERMINISTIC and not has_window(fixed.tokens)
+    needed = (called if is_plain else frozenset()) | called_functions(computation) | usable.called
+    is_own = not needed or context.is_builtin(needed)  # one question for all, since a query of Spark takes time
+    computation, predicate = computation if is_own else HIDDEN, usable.choose_predicate(is_own=is_own)
+    columns = find_columns(fixed.tokens, context.schema)
+    return Condition(tokenized.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
 def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> Computed:
-    """A value to be assigned, in SQL, with the clock fixed, and how it is computed; it may depend on its own row only.
-    ``names`` as for `condition`.
+    """Parse a value to be assigned, with the clock fixed; it may depend on its own row only. ``names`` as for
+    `condition`.
 
     Raises:
-        InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends by AND or OR.
+        InvalidCondition: it is empty, or holds more than one statement. UnreadableExpression: it ends with AND or OR.
         NotBuilt: it holds a subquery or a window.
     """
-    given = TokenizedText.of(text)
+    tokenized = TokenizedText.of(text)
     if names:
-        given = strip_qualifiers(given, names, context.schema)
-    read = check_and_fix_clock(shallow(given, context.table), context)
-    if has_window(read.tokens):
-        what = f"a window in the assignment {given.text}"
+        tokenized = strip_qualifiers(tokenized, names, context.schema)
+    fixed = check_and_fix_clock(shallow(tokenized, context.table), context)
+    if has_window(fixed.tokens):
+        what = f"a window in the assignment {tokenized.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    return Computed(prevent_alias(read, context.table), computation_of(read.text, context))
+    return Computed(prevent_alias(fixed, context.table), computation_of(fixed.text, context))

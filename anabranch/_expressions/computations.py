@@ -1,7 +1,7 @@
-"""What a text is in a session: its tree over a table's columns, with Spark's own functions only, and what skipping may
-use of it.
+"""Parses SQL text in a session: a tree over a table's columns that calls only Spark's built-in functions, and the
+predicate that file skipping may use.
 
-Guarantee: a text that Spark could read in another way, by a setting or since a function was registered under the name
+Guarantee: a text that Spark could read in another way, by a setting or because a function was registered under a name
 that it calls, is computed by Spark, and rules out no file.
 """
 
@@ -24,7 +24,7 @@ from anabranch._protocol.schema.types import Struct
 
 _NOTHING = Unknown()
 HIDDEN = Computation(Foreign("the session has a function of its own under a name that is called"))
-"""Of a text that calls such a function."""
+"""The computation of a text that calls a function which the session has replaced."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Said:
     """What skipping can use of a condition.
 
     Attributes:
-        predicate: that, if each function of ``called`` is Spark's own.
-        otherwise: the same, if one is not.
-        called: none where that makes no difference.
+        predicate: used if each function of ``called`` is Spark's own.
+        otherwise: used if one is not.
+        called: the functions on which the choice depends.
     """
 
     predicate: Predicate = _NOTHING
@@ -42,12 +42,12 @@ class Said:
     called: frozenset[str] = frozenset()
 
     def choose_predicate(self, *, is_own: bool) -> Predicate:
-        """What is said in a session where all that is called is Spark's own, or is not."""
+        """The predicate for a session where every called function is Spark's own, or where one is not."""
         return self.predicate if is_own else self.otherwise
 
 
 def analyze_for_skipping(tree: Expression, context: Context, named: Named = of_table) -> Said:
-    """What skipping can use of a tree; ``named`` says whose columns its are."""
+    """What skipping can use of a tree; ``named`` resolves its columns."""
     predicate, called = predicate_of(tree, context.tzinfo, named), called_by_skipping(tree)
     otherwise = predicate_of(tree, context.tzinfo, named, calls=False) if called else predicate
     return Said(predicate, otherwise, called if otherwise != predicate else frozenset())
@@ -55,12 +55,12 @@ def analyze_for_skipping(tree: Expression, context: Context, named: Named = of_t
 
 @dataclass(frozen=True)
 class Reading:
-    """A text over a table's columns, read once.
+    """A parsed text over a table's columns.
 
     Attributes:
         text: without its comments.
-        computation: what it is, if each function that it calls (`called_functions`) is Spark's own.
-        syntax: None where it is not understood.
+        computation: valid if each function that it calls (`called_functions`) is Spark's own.
+        syntax: None where the text is not understood.
     """
 
     text: str
@@ -73,15 +73,15 @@ class Reading:
 
     @property
     def ends_alike(self) -> bool:
-        """Whether each literal of it ends at the same place in every session: none holds a backslash."""
+        """Whether each literal ends at the same place in every session: none holds a backslash."""
         if "\\" not in self.text or self.syntax is None:
             return self.syntax is not None
-        parts = (each for each in all_parts(self.syntax) if isinstance(each, Interval | Literal))
-        return not any("\\" in self.text[each.start : each.stop] for each in parts)
+        parts = (part for part in all_parts(self.syntax) if isinstance(part, Interval | Literal))
+        return not any("\\" in self.text[part.start : part.stop] for part in parts)
 
 
 def reading_of(text: str, context: Context, columns: Columns | None = None) -> Reading:
-    """A text as it is read; names mean a table's columns, or what ``columns`` says."""
+    """Parse a text; names are resolved in ``columns``, or else in the table's columns."""
     bare = without_comments(text)
     try:
         syntax = syntax_over(text, context.schema)
@@ -91,34 +91,34 @@ def reading_of(text: str, context: Context, columns: Columns | None = None) -> R
 
 
 def resolve_computation(syntax: Syntax, context: Context, columns: Columns | None = None) -> Computation:
-    """The computation of what was read; ``columns`` as for `reading_of`."""
+    """The computation of a parsed text; ``columns`` as for `reading_of`."""
     zone = context.tzinfo if is_fixed(context.tzinfo) else None
     named = columns or (lambda parts: column_of(parts, context.schema))
     return computation_of_syntax(syntax, Scope(named, zone, context.altered, context.timestamp, context.has_session))
 
 
 def computation_of(text: str, context: Context) -> Computation:
-    """The computation of an expression; one with a reason where Spark has to be asked.
+    """The computation of an expression; it has a reason where Spark has to compute it.
 
     Example:
         >>> computation_of("lower(name) = 'x'", context).reason is None
         True
     """
-    found = reading_of(text, context).computation
-    called = called_functions(found)
-    return found if not called or context.is_builtin(called) else HIDDEN
+    computation = reading_of(text, context).computation
+    called = called_functions(computation)
+    return computation if not called or context.is_builtin(called) else HIDDEN
 
 
 def own(reading: Reading, context: Context) -> tuple[Predicate, Computation]:
-    """What skipping can use of a condition in a session, which is asked at most once, and its computation there."""
-    said = reading.for_skipping(context)
-    called = said.called | called_functions(reading.computation)
+    """The predicate that skipping can use of a condition, and its computation; the session is queried at most once."""
+    usable = reading.for_skipping(context)
+    called = usable.called | called_functions(reading.computation)
     is_own = not called or context.is_builtin(called)
-    return said.choose_predicate(is_own=is_own), reading.computation if is_own else HIDDEN
+    return usable.choose_predicate(is_own=is_own), reading.computation if is_own else HIDDEN
 
 
 def called_functions(computation: Computation) -> frozenset[str]:
-    """The functions that have to be Spark's own for it to be computed here; none where it is not."""
+    """The functions that have to be Spark's own for the computation to run in Arrow; none where Spark runs it."""
     return functions_of(computation.tree) if computation.reason is None else frozenset()
 
 
@@ -136,23 +136,23 @@ def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
     if reading.syntax is None:
         return [(text, Unknown())]
     parts = list(split_conjuncts(reading.syntax))
-    trees = (resolve_computation(each, context).tree for each in parts)
-    said = [analyze_for_skipping(each, context) if reading.ends_alike else Said() for each in trees]
+    trees = (resolve_computation(part, context).tree for part in parts)
+    usable = [analyze_for_skipping(tree, context) if reading.ends_alike else Said() for tree in trees]
     return [
-        (reading.text[each.start : each.stop], known)
-        for each, known in zip(parts, _resolve_predicates(said, context), strict=True)
+        (reading.text[part.start : part.stop], predicate)
+        for part, predicate in zip(parts, _resolve_predicates(usable, context), strict=True)
     ]
 
 
-def _resolve_predicates(said: list[Said], context: Context) -> list[Predicate]:
-    """What is said in a session, which is asked once, if at all."""
-    called = frozenset[str]().union(*(each.called for each in said))
+def _resolve_predicates(facts: list[Said], context: Context) -> list[Predicate]:
+    """The predicates that hold in a session, which is queried once, if at all."""
+    called = frozenset[str]().union(*(fact.called for fact in facts))
     is_own = not called or context.is_builtin(called)
-    return [each.choose_predicate(is_own=is_own) for each in said]
+    return [fact.choose_predicate(is_own=is_own) for fact in facts]
 
 
 def split_conjuncts(syntax: Syntax) -> Iterator[Syntax]:
-    """The parts of a condition that all have to hold: those that AND joins, however many."""
+    """The operands that AND joins at the top of a condition."""
     left = [syntax]
     while left:
         node = left.pop()
@@ -168,13 +168,13 @@ def unknown_names(syntax: Syntax, schema: Struct) -> tuple[str, ...]:
 
 
 def names_in(syntax: Syntax) -> list[tuple[str, ...]]:
-    """The names that stand for columns, in order; not those of lambdas' arguments."""
+    """The names of columns, in order; without the arguments of lambdas."""
     nodes = list(all_parts(syntax))
-    bound = {name.lower() for each in nodes if isinstance(each, Lambda) for name in each.arguments}
-    names = sorted((each for each in nodes if isinstance(each, Name)), key=lambda each: each.start)
-    return [each.parts for each in names if each.parts[0].lower() not in bound]
+    bound = {argument.lower() for node in nodes if isinstance(node, Lambda) for argument in node.arguments}
+    names = sorted((node for node in nodes if isinstance(node, Name)), key=lambda name: name.start)
+    return [name.parts for name in names if name.parts[0].lower() not in bound]
 
 
 def _is_unknown(parts: tuple[str, ...], schema: Struct) -> bool:
-    known = schema.find(parts[0])
-    return known is None or (len(parts) > 1 and isinstance(known.type, str))
+    field = schema.find(parts[0])
+    return field is None or (len(parts) > 1 and isinstance(field.type, str))

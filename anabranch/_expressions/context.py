@@ -1,4 +1,4 @@
-"""What a text's meaning depends on besides its own words. Pure data."""
+"""The circumstances on which a text's meaning depends. Pure data."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?$")
 
 @dataclass(frozen=True)
 class Context:
-    """Where a text is to be understood.
+    """The circumstances in which a text is parsed.
 
     Attributes:
         table: for messages.
         schema: the table's columns.
-        now: the command's moment, aware.
+        now: the command's time, aware.
         zone: the session's time zone, as Spark spells it.
-        is_builtin: which of these function names still mean Spark's own (a user may have registered others).
-        altered: the settings by which some functions mean something else in the session (`Scope`).
+        is_builtin: whether these function names all mean Spark's own (a user may have registered others).
+        altered: the settings that change the meaning of some functions in the session (`Scope`).
         timestamp: the type that TIMESTAMP means in the session, by a setting.
-        has_session: whether there is a session; without one texts mean what they mean by Spark's defaults.
+        has_session: whether there is a session; without one Spark's defaults apply.
     """
 
     table: str
@@ -39,7 +39,7 @@ class Context:
 
     @property
     def tzinfo(self) -> dt.tzinfo | None:
-        """The session's time zone; None where its name means nothing here."""
+        """The session's time zone; None where its name is unknown here."""
         offset = _OFFSET.match(self.zone)
         if offset:
             minutes = int(offset[2]) * 60 + int(offset[3] or 0)

@@ -1,7 +1,7 @@
 """The dialect: sqlglot's for Databricks, with no word that swallows the rest of a statement unread.
 
-Guarantee: a `TokenizedText` runs sqlglot's tokenizer at most once, however many questions are asked of it; parts of it,
-and the text without some of its characters, take their tokens along.
+Guarantee: a `TokenizedText` runs sqlglot's tokenizer at most once, however often it is used; parts of it, and the text
+without some of its characters, reuse its tokens.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["AnabranchSQL", "Token", "TokenType", "TokenizedText", "is_name", "to
 
 
 class AnabranchSQL(Databricks):
-    """Every statement becomes tokens to its end: SHOW, VACUUM and OPTIMIZE too, of which sqlglot's own makes one."""
+    """Tokenizes every statement to its end: SHOW, VACUUM and OPTIMIZE too, which sqlglot's own keeps as one token."""
 
     class Tokenizer(Databricks.Tokenizer):
-        """Words as Spark's lexer cuts them: GROUP BY is two."""
+        """Splits words as Spark's lexer does: GROUP BY is two."""
 
         COMMANDS: ClassVar[set[TokenType]] = set()
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
@@ -38,17 +38,17 @@ _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 
 
 def _shift_token(token: Token, shift: int) -> Token:
-    """The same token that many characters further on."""
+    """The token, moved by a number of characters."""
     start, end = token.start + shift, token.end + shift
     return Token(token.token_type, token.text, token.line, token.col, start, end, list(token.comments))
 
 
 class TokenizedText:
-    """An SQL text with its tokens, which are made when they are first asked for."""
+    """An SQL text with its tokens, which are made on first use."""
 
     def __init__(self, text: str, cut: Callable[[], Sequence[Token]] | None = None) -> None:
         self.text = text
-        self._cut = cut or (lambda: _DIALECT.tokenize(text))
+        self._make_tokens = cut or (lambda: _DIALECT.tokenize(text))
         self._raw: Sequence[Token] | None = None
         self._tokens: list[Token] | None = None
 
@@ -62,18 +62,18 @@ class TokenizedText:
 
     @property
     def raw(self) -> Sequence[Token]:
-        """The tokens as sqlglot cuts them: a number's suffix (10L) comes as three of one place.
+        """The tokens of sqlglot: a number with a suffix (10L) comes as three tokens at one place.
 
         Raises:
             SqlglotError: a text or a comment does not end.
         """
         if self._raw is None:
-            self._raw = self._cut()
+            self._raw = self._make_tokens()
         return self._raw
 
     @property
     def tokens(self) -> list[Token]:
-        """The tokens, each once; comments are none.
+        """The tokens, each once, without comments.
 
         Raises:
             SqlSyntaxError: a text or a comment does not end.
@@ -91,38 +91,38 @@ class TokenizedText:
 
     @property
     def is_readable(self) -> bool:
-        """Whether it falls into tokens."""
+        """Whether the text can be tokenized."""
         try:
             return self.raw is not None
         except SqlglotError:
             return False
 
     def part(self, start: int, stop: int) -> TokenizedText:
-        """A stretch of the text, which begins and ends between tokens."""
+        """A part of the text that begins and ends between tokens."""
 
         def inside() -> list[Token]:
-            first, after = (bisect_left(self.raw, place, key=lambda each: each.start) for place in (start, stop))
-            return [_shift_token(each, -start) for each in self.raw[first:after]]
+            first, after = (bisect_left(self.raw, place, key=lambda token: token.start) for place in (start, stop))
+            return [_shift_token(token, -start) for token in self.raw[first:after]]
 
         return TokenizedText(self.text[start:stop], inside)
 
     def without(self, spans: Iterable[tuple[int, int]]) -> TokenizedText:
-        """The text without these stretches, each of whole tokens, in order: from a character to before another."""
-        gone = list(spans)
-        ends = [0, *(stop for _, stop in gone)]
-        pieces = [self.text[end:start] for end, (start, _) in zip(ends, gone, strict=False)]
-        kept, cut, i = [], 0, 0
+        """The text without these spans, each of whole tokens, in order: from a character to before another."""
+        removed = list(spans)
+        ends = [0, *(stop for _, stop in removed)]
+        pieces = [self.text[end:start] for end, (start, _) in zip(ends, removed, strict=False)]
+        tokens, cut, i = [], 0, 0
         for token in self.raw:
-            while i < len(gone) and gone[i][1] <= token.start:
-                cut += gone[i][1] - gone[i][0]
+            while i < len(removed) and removed[i][1] <= token.start:
+                cut += removed[i][1] - removed[i][0]
                 i += 1
-            if i == len(gone) or token.start < gone[i][0]:
-                kept.append(_shift_token(token, -cut))
-        return TokenizedText("".join([*pieces, self.text[ends[-1] :]]), lambda: kept)
+            if i == len(removed) or token.start < removed[i][0]:
+                tokens.append(_shift_token(token, -cut))
+        return TokenizedText("".join([*pieces, self.text[ends[-1] :]]), lambda: tokens)
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a statement, each once; comments are none.
+    """The tokens of a statement, each once, without comments.
 
     Raises:
         SqlSyntaxError: a text or a comment does not end.

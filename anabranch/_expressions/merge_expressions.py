@@ -1,8 +1,8 @@
-"""Merges: what can be known of a MERGE's expressions before any row is read.
+"""Merges: what can be derived from a MERGE's expressions before any row is read.
 
-Knows texts by their trees and Columns by their prints, over the columns of both sides. Guarantee: the predicate that it
-gives is TRUE for every row of the table that can match anything; what it calls row-local is decided by one pair of rows
-alone, and is the same each time.
+Knows texts by their trees and Columns by their printed form, over the columns of both sides. Guarantee: the predicate
+is TRUE for every row of the table that can match anything; an expression counts as row-local only if one pair of rows
+decides it, with the same result each time.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ _NOTHING = Said()
 
 
 @dataclass(frozen=True)
-class _Read:
-    """An expression as the engine gets it, with what is known of it.
+class _ParsedExpression:
+    """An expression as the engine gets it, with the results of its analysis.
 
     Attributes:
-        called: what has to mean Spark's own for it to be decided row by row; None where it is not so decided anyway.
-        said: what skipping of the table's files can use of it.
-        syntax: how a text was read.
-        computation: how it is computed over pairs of rows.
+        called: the functions that have to be Spark's own for it to be row-local; None where it is not row-local.
+        skipping: what skipping of the table's files can use of it.
+        syntax: the parsed text.
+        computation: over pairs of rows.
     """
 
     expression: Any
     called: frozenset[str] | None
-    said: Said = _NOTHING
+    skipping: Said = _NOTHING
     syntax: S.Syntax | None = None
     computation: Computation = UNREAD
 
     def for_engine(self, *, is_own: bool) -> Any:
-        """The expression, and how it is computed if every function is Spark's own."""
+        """The expression, with its computation if every function is Spark's own."""
         if isinstance(self.expression, SourceColumn):
             return self.expression
         return Computed(self.expression, self.computation if is_own else HIDDEN)
@@ -73,52 +73,52 @@ def check_order(clauses: Sequence[Any]) -> None:
     if not clauses:
         reason = "There must be at least one WHEN clause in a MERGE statement."
         raise InvalidOption(option="when", value="empty", reason=reason)
-    last = {asked.when: asked for asked in clauses}
-    for asked in clauses:
-        if asked.condition is None and asked is not last[asked.when]:
-            kind = asked.when.upper()
+    last = {clause.when: clause for clause in clauses}
+    for clause in clauses:
+        if clause.condition is None and clause is not last[clause.when]:
+            kind = clause.when.upper()
             reason = f"of several {kind} clauses, only the last {kind} clause can omit the condition."
             raise InvalidOption(option="condition", value=None, reason=reason)
 
 
 def analyze_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
-    """What a MERGE's condition says of the table's rows alone, and how rows are matched, with every clock fixed.
+    """The predicate of a MERGE's condition on the table's rows alone, and its matching, with every clock fixed.
 
     Args:
         on: SQL text or a Column.
-        clauses: theirs are, too; the columns of their values are the table's own.
+        clauses: conditions are, too; the columns of their values are the table's own.
 
     Raises:
         InvalidCondition: a text is empty, or holds more than one statement.
-        UnreadableExpression: one ends by AND or OR.
+        UnreadableExpression: a text ends with AND or OR.
         NotBuilt: an expression holds a subquery or a window.
     """
-    first = _read(on, sides, context)
-    read = [_read_clause(each, sides, context) for each in clauses]
-    reads = [first, *(read for each in read for read in _reads_of(each))]
-    row_local, is_own = _are_row_local(reads, first.said, context)
-    keys, rest = _keys_and_rest(first, sides, context)
+    first = _parse_expression(on, sides, context)
+    parsed = [_parse_clause(clause, sides, context) for clause in clauses]
+    expressions = [first, *(r for clause in parsed for r in _expressions_of(clause))]
+    row_local, is_own = _check_row_local(expressions, first.skipping, context)
+    keys, rest = _split_keys(first, sides, context)
     matching = Matching(
         first.expression,
-        tuple(_for_engine(each, is_own=is_own) for each in read),
+        tuple(_for_engine(clause, is_own=is_own) for clause in parsed),
         sides.target,
         sides.source,
         keys,
         rest if is_own else HIDDEN,
         evolves=sides.evolved is not None,
     )
-    predicate = first.said.choose_predicate(is_own=is_own)
+    predicate = first.skipping.choose_predicate(is_own=is_own)
     return Condition(expression_text(on), predicate, row_local, first.expression, None), matching
 
 
-def _read_clause(clause: Clause, sides: Sides, context: Context) -> Clause:
-    """A clause whose expressions are read."""
-    condition = None if clause.condition is None else _read(clause.condition, sides, context, clause.when)
-    values = map_values(clause.values, lambda value: _read(value, sides, context, clause.when))
+def _parse_clause(clause: Clause, sides: Sides, context: Context) -> Clause:
+    """A clause with parsed expressions."""
+    condition = None if clause.condition is None else _parse_expression(clause.condition, sides, context, clause.when)
+    values = map_values(clause.values, lambda value: _parse_expression(value, sides, context, clause.when))
     return replace(clause, condition=condition, values=values)
 
 
-def _reads_of(clause: Clause) -> list[_Read]:
+def _expressions_of(clause: Clause) -> list[_ParsedExpression]:
     return [*(read for _, read in leaves(clause.values)), *([clause.condition] if clause.condition else [])]
 
 
@@ -130,7 +130,7 @@ def _for_engine(clause: Clause, *, is_own: bool) -> Clause:
 
 
 def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
-    """What the history shows of a MERGE, in Delta's names and form: JSON texts."""
+    """The parameters of a MERGE in the history, in Delta's names and form: JSON texts."""
     return {
         "predicate": json.dumps([where.text], ensure_ascii=False),
         "matchedPredicates": _predicates_json(matching, "matched"),
@@ -140,34 +140,33 @@ def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
 
 
 def _predicates_json(matching: Matching, when: When) -> str:
-    found = []
+    predicates = []
     for clause in matching.of(when):
         predicate = {} if clause.condition is None else {"predicate": expression_text(clause.condition)}
-        found.append({**predicate, "actionType": clause.action})
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+        predicates.append({**predicate, "actionType": clause.action})
+    return json.dumps(predicates, ensure_ascii=False, separators=(",", ":"))
 
 
-def _are_row_local(reads: Sequence[_Read], said: Said, context: Context) -> tuple[bool, bool]:
-    """Whether every expression is decided row by row; and whether each function that is called by one that is so
-    decided, or computed here, or in what skipping uses, is Spark's own. The session is asked once, since that takes its
-    time.
+def _check_row_local(reads: Sequence[_ParsedExpression], usable: Said, context: Context) -> tuple[bool, bool]:
+    """Whether every expression is row-local; and whether each function that a row-local expression, a computation here
+    or skipping needs is Spark's own. The session is queried once, since each query takes time.
     """
     called = [read.called for read in reads]
     row_local = all(names is not None and names <= DETERMINISTIC for names in called)
-    asked = said.called.union(*(names for names in called if names and row_local), *(map(_called_functions, reads)))
-    is_own = not asked or context.is_builtin(asked)
+    needed = usable.called.union(*(names for names in called if names and row_local), *(map(_called_functions, reads)))
+    is_own = not needed or context.is_builtin(needed)
     return row_local and is_own, is_own
 
 
-def _called_functions(read: _Read) -> frozenset[str]:
+def _called_functions(read: _ParsedExpression) -> frozenset[str]:
     return called_functions(read.computation)
 
 
-def _read(expression: Any, sides: Sides, context: Context, when: When = "matched") -> _Read:
+def _parse_expression(expression: Any, sides: Sides, context: Context, when: When = "matched") -> _ParsedExpression:
     if isinstance(expression, SourceColumn):
-        return _Read(expression, frozenset())
+        return _ParsedExpression(expression, frozenset())
     if isinstance(expression, str):
-        return _read_text(expression, sides, context, when)
+        return _parse_text(expression, sides, context, when)
     check_assigned(expression)
     context = replace(context, schema=sides.all_columns)
     reading = column_reading(
@@ -177,26 +176,32 @@ def _read(expression: Any, sides: Sides, context: Context, when: When = "matched
     called = (
         frozenset[str]() if is_row_local(expression) else called_functions(reading.computation) if is_known else None
     )
-    return _Read(expression, called, reading.for_skipping(context, name_in_table), reading.syntax, reading.computation)
+    return _ParsedExpression(
+        expression, called, reading.for_skipping(context, name_in_table), reading.syntax, reading.computation
+    )
 
 
-def _read_text(text: str, sides: Sides, context: Context, when: When) -> _Read:
+def _parse_text(text: str, sides: Sides, context: Context, when: When) -> _ParsedExpression:
     context = replace(context, schema=sides.all_columns)
-    given = check_and_fix_clock(shallow(TokenizedText(text), context.table), context)
-    if has_window(given.tokens):
+    tokenized = check_and_fix_clock(shallow(TokenizedText(text), context.table), context)
+    if has_window(tokenized.tokens):
         raise NotBuilt(what=f"a window in {text}", instead="Compute it first, and merge the result.")
-    expression = prevent_alias(given, context.table)
-    reading = reading_of(given.text, context, lambda parts: sides.column(parts, SEEN[when]))
+    expression = prevent_alias(tokenized, context.table)
+    reading = reading_of(tokenized.text, context, lambda parts: sides.column(parts, SEEN[when]))
     if reading.syntax is None:
-        return _Read(expression, None)
-    names = [each for each in S.all_parts(reading.syntax) if isinstance(each, S.Name)]
-    called = calls(given.tokens) if all(sides.readings(each.parts) for each in names) else None
-    return _Read(expression, called, reading.for_skipping(context, name_in_table), reading.syntax, reading.computation)
+        return _ParsedExpression(expression, None)
+    names = [part for part in S.all_parts(reading.syntax) if isinstance(part, S.Name)]
+    called = calls(tokenized.tokens) if all(sides.readings(name.parts) for name in names) else None
+    return _ParsedExpression(
+        expression, called, reading.for_skipping(context, name_in_table), reading.syntax, reading.computation
+    )
 
 
-def _keys_and_rest(on: _Read, sides: Sides, context: Context) -> tuple[tuple[tuple[str, str], ...], Computation]:
-    """The table's and the source's columns that ON requires to be equal, where each name can mean nothing else; and
-    what it requires besides.
+def _split_keys(
+    on: _ParsedExpression, sides: Sides, context: Context
+) -> tuple[tuple[tuple[str, str], ...], Computation]:
+    """The pairs of columns of table and source that ON requires to be equal, where each name is unambiguous; and the
+    rest of its condition.
     """
     keys, rest = list[tuple[str, str]](), list[S.Syntax]()
     for part in () if on.syntax is None else split_conjuncts(on.syntax):
@@ -223,6 +228,10 @@ def _may_be_called(name: S.Name) -> bool:
 
 
 def _pair(readings: list[list[Reading]]) -> tuple[str, str] | None:
-    """A column of each side, whichever stands first."""
-    sides = {each[0].side: each[0] for each in readings if len(each) == 1 and not each[0].nested}
+    """The columns of target and source, in whichever order they are written."""
+    sides = {
+        candidates[0].side: candidates[0]
+        for candidates in readings
+        if len(candidates) == 1 and not candidates[0].nested
+    }
     return (sides["target"].column, sides["source"].column) if len(sides) == 2 else None

@@ -1,6 +1,6 @@
-"""Sides: whose column a name in a MERGE is.
+"""Sides: which side of a MERGE a name refers to.
 
-Knows how Spark looks a name up: as ``alias.column``, or as a column of which a member may be meant. Guarantee:
+Knows how Spark resolves a name: as ``alias.column``, or as a column of which a member may be meant. Guarantee:
 `Sides.target_column` names a column only where no reading of the name leads elsewhere.
 """
 
@@ -37,13 +37,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Sides:
-    """The two sides of a MERGE, as its expressions speak of them.
+    """The two sides of a MERGE, for resolving the names in its expressions.
 
     Attributes:
         table: the target's columns.
-        source_columns: the source's.
-        target, source: their aliases, None where there is none.
-        evolved: what the target's columns become, where the MERGE may add some.
+        source_columns: the names of the source's columns.
+        target, source: their aliases, or None.
+        evolved: the target's columns after schema evolution, where the MERGE may add some.
         described: the source's columns with their types.
     """
 
@@ -63,42 +63,44 @@ class Sides:
 
     @property
     def all_columns(self) -> Struct:
-        """Every name that stands for a column; of the source's only the names are known."""
+        """The columns of both sides; of the source's only the names are known."""
         return Struct((*self.table.fields, *self._source))
 
     def readings(self, parts: Sequence[str]) -> list[Reading]:
         """Every way in which a dotted name can be read; none where it is no column."""
         sides: tuple[Side, ...] = ("target", "source")
-        found = [self._column(side, some) for side in sides for some in self.paths(side, parts)]
-        return [reading for reading in found if reading is not None]
+        matches = [self._column(side, path) for side in sides for path in self.paths(side, parts)]
+        return [reading for reading in matches if reading is not None]
 
     def target_column(self, parts: Sequence[str]) -> str | None:
-        """The table's top-level column that a dotted name stands for; None where it may stand for anything else."""
+        """The table's top-level column that a dotted name refers to; None where it may refer to anything else."""
         match self.readings(parts):
             case [Reading("target", column, nested=False)]:
                 return column
         return None
 
     def column(self, parts: Sequence[str], seen: Sequence[Side]) -> Expression | None:
-        """What a dotted name stands for in a pair of rows, of which these sides are seen; None where it may stand for
-        several things, or is of no type that is known.
+        """The column that a dotted name refers to in a pair of rows, of which the sides ``seen`` are visible; None
+        where it is ambiguous, or of an unknown type.
         """
-        found = self._find_unique(parts, seen)
-        known = None if found is None else column_of(tuple(found[1]), self._columns(found[0]))
-        return None if found is None or known is None else with_columns(known, lambda each: _in_pair(each, found[0]))
+        match = self._find_unique(parts, seen)
+        resolved = None if match is None else column_of(tuple(match[1]), self._columns(match[0]))
+        return None if match is None or resolved is None else with_columns(resolved, lambda c: _in_pair(c, match[0]))
 
     def is_one(self, parts: Sequence[str], seen: Sequence[Side]) -> bool:
-        """Whether a dotted name stands for one column of the sides that are seen, or for something inside of one."""
-        found = self._find_unique(parts, seen)
-        return found is not None and _leads(found[1], self._columns(found[0]))
+        """Whether a dotted name refers to one column of the visible sides, or to something inside of one."""
+        match = self._find_unique(parts, seen)
+        return match is not None and _leads_somewhere(match[1], self._columns(match[0]))
 
     def _find_unique(self, parts: Sequence[str], seen: Sequence[Side]) -> tuple[Side, Sequence[str]] | None:
-        """The side of the one column of these sides that a dotted name leads to, and its path there."""
-        found = [(side, some) for side in seen for some in self.paths(side, parts) if self._column(side, some)]
-        if len(found) != 1:
+        """The side of the one column of these sides that a dotted name refers to, and its path there."""
+        matches = [
+            (side, candidate) for side in seen for candidate in self.paths(side, parts) if self._column(side, candidate)
+        ]
+        if len(matches) != 1:
             return None
-        columns, path = self._columns(found[0][0]), found[0][1]
-        return None if not columns.exact and len(columns.alike(path[0])) > 1 else found[0]
+        columns, path = self._columns(matches[0][0]), matches[0][1]
+        return None if not columns.exact and len(columns.alike(path[0])) > 1 else matches[0]
 
     def _columns(self, side: Side) -> Struct:
         return self.table if side == "target" else self.described
@@ -110,8 +112,8 @@ class Sides:
 
     def source_column(self, name: str) -> str | None:
         """The source's column of this name, else, unless names are exact, the one whose name differs only in case."""
-        found = self._source.find(name)
-        return None if found is None else found.name
+        match = self._source.find(name)
+        return None if match is None else match.name
 
     @lazy
     def _source(self) -> Struct:
@@ -123,30 +125,30 @@ class Sides:
         if side == "source":
             name = self.source_column(parts[0])
             return None if name is None else Reading(side, name, nested)
-        found = self.table.find(parts[0])
-        if found is None or (nested and isinstance(found.type, str)):
+        match = self.table.find(parts[0])
+        if match is None or (nested and isinstance(match.type, str)):
             return None
-        return Reading(side, found.name, nested)
+        return Reading(side, match.name, nested)
 
 
-def _leads(path: Sequence[str], kind: DataType) -> bool:
-    """Whether a path leads to something inside a type; of a list or a map only Spark says what is there."""
+def _leads_somewhere(path: Sequence[str], kind: DataType) -> bool:
+    """Whether a path leads to something inside a type; paths inside a list or a map are left to Spark."""
     if not path or not isinstance(kind, Struct):
         return not path or not isinstance(kind, str)
-    found = kind.find(path[0])
-    return found is not None and _leads(path[1:], found.type)
+    member = kind.find(path[0])
+    return member is not None and _leads_somewhere(path[1:], member.type)
 
 
 def resolve_assignments(
     values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context, *, keeps: bool = False
 ) -> dict[str, Any]:
-    """The values of an update or insert under the table's own spelling of its columns; None stands for ``*``.
+    """The values of an update or insert under the table's own spelling of its columns; None means ``*``.
 
-    Of ``*`` a column that the source lacks is left out where the table gives it a value: one that is generated or
-    counted, and in an insert one with a default.
+    For ``*`` a column that the source lacks is left out where the table fills it: a generated or identity column, and
+    in an insert one with a default.
 
     Args:
-        option: what the caller calls the mapping, for messages.
+        option: the caller's name for the mapping, for messages.
         keeps: whether columns and members that are not named keep their values, as in an update.
 
     Raises:
@@ -163,43 +165,45 @@ def resolve_assignments(
 def evolve_by_clause(
     values: Mapping[str, Any] | None, schema: Struct, sides: Sides, widened: Callable[[Struct, Struct], Struct]
 ) -> Struct:
-    """Columns with what a clause adds to them: for ``*`` all that the source has, else what it has of the keys' names.
+    """Add the new columns of a clause: for ``*`` all that the source has, else those that the keys name.
 
-    Types of columns that are there are ``widened`` by those; whether values fit them is seen when they are fitted.
+    Types of existing columns are ``widened`` to the source's; whether values fit them is checked on assignment.
     """
     if values is None:
         return evolve_schema(widened(schema, sides.described), sides.described, None)
     for key in values:
-        found = (_only_at(path, sides.described) for path in _readings_of(key, sides))
-        there = _find_path(key, sides, schema)
-        given = _only_at(there, sides.described) if there else next((each for each in found if each.fields), Struct())
-        schema = evolve_schema(widened(schema, given), given, None)
+        additions = (_select_path(path, sides.described) for path in _readings_of(key, sides))
+        target = _find_path(key, sides, schema)
+        addition = (
+            _select_path(target, sides.described) if target else next((a for a in additions if a.fields), Struct())
+        )
+        schema = evolve_schema(widened(schema, addition), addition, None)
     return schema
 
 
 def path_of(key: str, sides: Sides, context: Context) -> Path:
-    """The table's column, or member of one, that a key such as ``x``, ``t.x``, ``t.`a b` `` or ``s.x`` means.
+    """The table's column, or member of one, that a key such as ``x``, ``t.x``, ``t.`a b` `` or ``s.x`` refers to.
 
     Raises:
-        UnknownColumn: there is none.
+        UnknownColumn: there is no such column.
     """
-    found = _find_path(key, sides, sides.settable)
-    if found is None:
+    path = _find_path(key, sides, sides.settable)
+    if path is None:
         raise UnknownColumn(table=context.table, column=key, columns=", ".join(sides.settable.names))
-    return found
+    return path
 
 
 def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
     """Whether the table gives a column a value that the source lacks."""
-    counted = STEP in field.metadata
-    given = counted or generation_of(field) is not None or (inserts and default_of(field) is not None)
-    return given and sides.source_column(field.name) is None
+    is_identity = STEP in field.metadata
+    has_value = is_identity or generation_of(field) is not None or (inserts and default_of(field) is not None)
+    return has_value and sides.source_column(field.name) is None
 
 
 def _find_path(key: str, sides: Sides, columns: Struct) -> Path | None:
-    """The first of the readings of a key that is there."""
-    found = (find_path(path, columns) for path in _readings_of(key, sides))
-    return next((path for path in found if path is not None), None)
+    """The first existing column among the readings of a key."""
+    paths = (find_path(path, columns) for path in _readings_of(key, sides))
+    return next((path for path in paths if path is not None), None)
 
 
 def _readings_of(key: str, sides: Sides) -> list[Sequence[str]]:
@@ -208,41 +212,41 @@ def _readings_of(key: str, sides: Sides) -> list[Sequence[str]]:
     return [*reversed(sides.paths("target", parts)), [key]] if parts else [[key]]
 
 
-def _only_at(path: Sequence[str], columns: Struct) -> Struct:
-    """Of these columns the one at a path, in the structs that lead to it; none where there is none."""
-    found = columns.find(path[0]) if path else None
-    if found is None or len(path) == 1:
-        return Struct(() if found is None else (found,))
-    inner = _only_at(path[1:], found.type) if isinstance(found.type, Struct) else Struct()
-    return Struct((replace(found, type=inner),)) if inner.fields else Struct()
+def _select_path(path: Sequence[str], columns: Struct) -> Struct:
+    """The column at a path, within the structs that lead to it; no column where the path leads nowhere."""
+    match = columns.find(path[0]) if path else None
+    if match is None or len(path) == 1:
+        return Struct(() if match is None else (match,))
+    inner = _select_path(path[1:], match.type) if isinstance(match.type, Struct) else Struct()
+    return Struct((replace(match, type=inner),)) if inner.fields else Struct()
 
 
 def _star(sides: Sides, context: Context, *, keeps: bool) -> dict[str, Any]:
     if sides.evolved is None:
         clause = "UPDATE" if keeps else "INSERT"
-        wanted = [each for each in sides.table if not _has_own_value(each, sides, inserts=not keeps)]
-        return {field.name: _from_source(field, sides, context, clause) for field in wanted}
-    there = [field for field in sides.evolved if sides.source_column(field.name) is not None]
-    return {field.name: _evolving(field, sides, keeps=keeps) for field in there}
+        fields = [f for f in sides.table if not _has_own_value(f, sides, inserts=not keeps)]
+        return {field.name: _from_source(field, sides, context, clause) for field in fields}
+    present = [field for field in sides.evolved if sides.source_column(field.name) is not None]
+    return {field.name: _evolved_value(field, sides, keeps=keeps) for field in present}
 
 
-def _evolving(field: Field, sides: Sides, *, keeps: bool) -> Any:
-    """A column that the source has; of a struct that it has in part, just that part where the rest is kept."""
+def _evolved_value(field: Field, sides: Sides, *, keeps: bool) -> Any:
+    """The value of a column from the source; only the source's members of a struct, where the others keep theirs."""
     column = sides.source_column(field.name)
     assert column is not None
     whole = SourceColumn(column)
-    return _in_part(whole, sides.described.field(column).type, field.type) if keeps else whole
+    return _restrict_to_source(whole, sides.described.field(column).type, field.type) if keeps else whole
 
 
-def _in_part(value: SourceColumn, given: DataType, target: DataType) -> Any:
-    if not isinstance(given, Struct) or not isinstance(target, Struct):
+def _restrict_to_source(value: SourceColumn, source: DataType, target: DataType) -> Any:
+    if not isinstance(source, Struct) or not isinstance(target, Struct):
         return value
     parts = {}
-    for each in target:
-        known = given.find(each.name)
-        if known is not None:
-            inner = replace(value, members=(*value.members, known.name))
-            parts[each.name] = _in_part(inner, known.type, each.type)
+    for member in target:
+        match = source.find(member.name)
+        if match is not None:
+            inner = replace(value, members=(*value.members, match.name))
+            parts[member.name] = _restrict_to_source(inner, match.type, member.type)
     is_whole = len(parts) == len(target) and not any(isinstance(part, Members) for part in parts.values())
     return value if is_whole else Members(parts, value)
 
@@ -262,7 +266,7 @@ def _from_source(field: Field, sides: Sides, context: Context, clause: str) -> S
 
 
 def name_parts(name: str) -> list[str]:
-    """The parts of a dotted name, without backticks; none where it is not one."""
+    """The parts of a dotted name, without backticks; none where the name is malformed."""
     parts, end = [], 0
     while end < len(name):
         match = _PART.match(name, end)
@@ -274,7 +278,7 @@ def name_parts(name: str) -> list[str]:
 
 
 def _in_pair(column: Column, side: Side) -> Column:
-    """A column of one side as it stands in a pair of rows."""
+    """A column of one side, named within a pair of rows."""
     return Column((side, *((column.name,) if isinstance(column.name, str) else column.name)), column.type)
 
 

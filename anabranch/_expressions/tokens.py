@@ -1,6 +1,6 @@
-"""Words of a text: which functions it calls, whether it asks a question of its own, and the clock.
+"""Tokens of a text: the functions that it calls, its subqueries, and the clock.
 
-Works on tokens, as Spark would read them, and never on a tree: what is looked for cannot hide behind a parser's fancy.
+Works on tokens, as Spark would read them, and never on a tree, so that a parser's interpretation hides nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ DETERMINISTIC = frozenset(
     weekofyear when width_bucket xxhash64 year
     """.split()  # noqa: SIM905
 )
-"""Built-in functions whose value is decided by their arguments and the session's settings alone."""
+"""Built-in functions whose value depends only on their arguments and the session's settings."""
 
 
 OPERATORS = frozenset(
     {"and", "or", "not", "in", "like", "ilike", "rlike", "between", "is", "when", "then", "else", "case", "any", "all"}
 )
-"""Words that may stand before a parenthesis and are no function."""
+"""Words that may stand before a parenthesis and are not functions."""
 
 CLOCKS = {"current_timestamp": "timestamp", "now": "timestamp", "current_date": "date", "curdate": "date"}
 """Functions that are fixed to one value when a command starts."""
@@ -51,7 +51,7 @@ BARE_FUNCTIONS = frozenset(
 """Functions that Spark calls without parentheses, too."""
 
 SPECIAL_MOMENTS = frozenset({"now", "today", "tomorrow", "yesterday"})
-"""Texts that Spark takes for a moment that passes, when they become a date or a timestamp."""
+"""Texts that Spark replaces by the current time or day when they become a date or a timestamp."""
 
 _QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
 
@@ -76,30 +76,30 @@ def tokens_of(text: TokenizedText, context: Context) -> list[Token]:
 
 
 def calls(tokens: list[Token]) -> frozenset[str]:
-    """What is called: lower-case names, ``f()`` for a call without arguments, ``.f`` for one of another schema."""
-    found = set()
+    """The called functions: lower-case names, ``f()`` for a call without arguments, ``.f`` for another schema's."""
+    names = set()
     for i, token in enumerate(tokens):
         name = token.text.lower()
         if token.token_type == TokenType.STRING:
             words = name.split()
-            found |= {f"'{words[0]}'"} if words and words[0] in SPECIAL_MOMENTS else set()
+            names |= {f"'{words[0]}'"} if words and words[0] in SPECIAL_MOMENTS else set()
         elif _is(tokens, i + 1, TokenType.L_PAREN) and re.fullmatch(r"[a-z_]\w*", name) and name not in OPERATORS:
             prefix = "." if _is(tokens, i - 1, TokenType.DOT) else ""
-            found.add(prefix + name + ("()" if _is(tokens, i + 2, TokenType.R_PAREN) else ""))
+            names.add(prefix + name + ("()" if _is(tokens, i + 2, TokenType.R_PAREN) else ""))
         elif name in CLOCKS or name in BARE_FUNCTIONS:
-            found.add(name)
-    return frozenset(found)
+            names.add(name)
+    return frozenset(names)
 
 
 def find_columns(tokens: list[Token], schema: Struct) -> frozenset[str]:
-    """The columns whose name stands there as a word, also where sqlglot takes it for a keyword or a function."""
+    """The columns whose name occurs as a word, even where sqlglot takes it for a keyword or a function."""
     words = [token.text for token in tokens if token.token_type != TokenType.STRING]
-    found = [schema.find(word) for word in words]
-    return frozenset(field.name for field in found if field is not None)
+    fields = [schema.find(word) for word in words]
+    return frozenset(field.name for field in fields if field is not None)
 
 
 def asks_a_query(tokens: list[Token]) -> bool:
-    """Whether there is a subquery: SELECT anywhere, or a word that opens a query right behind a parenthesis."""
+    """Whether there is a subquery: SELECT anywhere, or a word that opens a query directly after a parenthesis."""
     for i, token in enumerate(tokens):
         if token.token_type == TokenType.SELECT:
             return True
@@ -110,12 +110,12 @@ def asks_a_query(tokens: list[Token]) -> bool:
 
 
 def has_window(tokens: list[Token]) -> bool:
-    """Whether there is an OVER, by which a value depends on other rows."""
+    """Whether there is an OVER, which makes a value depend on other rows."""
     return any(token.text.lower() == "over" and _is(tokens, i - 1, TokenType.R_PAREN) for i, token in enumerate(tokens))
 
 
 def check_and_fix_clock(text: TokenizedText, context: Context) -> TokenizedText:
-    """The text with the clock fixed, as it is given to the engine; it depends on its own row only.
+    """The text with the clock fixed, as the engine gets it; it depends on its own row only.
 
     Raises:
         InvalidCondition: it is empty, cannot be read, or holds more than one statement.
@@ -127,12 +127,12 @@ def check_and_fix_clock(text: TokenizedText, context: Context) -> TokenizedText:
 
 
 def with_fixed_clock(text: TokenizedText, context: Context) -> TokenizedText:
-    """The text with the clock's functions replaced by the command's moment."""
+    """The text with the clock's functions replaced by the command's time."""
     pieces, end, tokens = [], 0, text.tokens
     for i, token in enumerate(tokens):
-        moment, stop = _moment_at(tokens, i, context), _end_of_call(tokens, i)
-        if moment is not None and stop is not None:
-            pieces += [text.text[end : token.start], moment]
+        timestamp, stop = _clock_literal(tokens, i, context), _end_of_call(tokens, i)
+        if timestamp is not None and stop is not None:
+            pieces += [text.text[end : token.start], timestamp]
             end = stop + 1
     return TokenizedText("".join([*pieces, text.text[end:]])) if pieces else text
 
@@ -142,7 +142,7 @@ def _is(tokens: list[Token], i: int, kind: TokenType) -> bool:
 
 
 def _is_operand(tokens: list[Token], i: int) -> bool:
-    """Whether a word is a column that happens to be called so: what follows is an operator or the end."""
+    """Whether a word is a column that has such a name: an operator or the end follows."""
     if i + 1 >= len(tokens):
         return True
     following = tokens[i + 1]
@@ -151,7 +151,7 @@ def _is_operand(tokens: list[Token], i: int) -> bool:
     )
 
 
-def _moment_at(tokens: list[Token], i: int, context: Context) -> str | None:
+def _clock_literal(tokens: list[Token], i: int, context: Context) -> str | None:
     token = tokens[i]
     kind = CLOCKS.get(token.text.lower())
     if (

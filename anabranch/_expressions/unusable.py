@@ -1,4 +1,4 @@
-"""Why a condition cannot be used where no session can be asked: it has a syntax error, or names what is no column."""
+"""Explains why a condition cannot be used without a session: a syntax error, or a name that is no column."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _WORD = re.compile(r"\w+|.")
 
 
 def unusable(text: str, context: Context) -> InvalidCondition:
-    """The error of a condition that is not understood on a table.
+    """The error of a condition that cannot be parsed or resolved on a table.
 
     Returns:
-        UnreadableExpression of a text with a syntax error; else InvalidCondition, which says what is no column.
+        UnreadableExpression for a syntax error; else InvalidCondition, which lists the names that are no columns.
     """
     try:
         strangers = unknown_names(syntax_over(text, context.schema), context.schema)
     except NotUnderstood as error:
         return UnreadableExpression(expression=text, table=context.table, reason=_describe_error(error, text))
-    there = ", ".join(context.schema.names)
-    named = f"{', '.join(strangers)} {'is none' if len(strangers) == 1 else 'are none'} of its columns"
-    reason = f"{named if strangers else 'it names something else than columns'}; it has {there}."
+    columns = ", ".join(context.schema.names)
+    complaint = f"{', '.join(strangers)} {'is none' if len(strangers) == 1 else 'are none'} of its columns"
+    reason = f"{complaint if strangers else 'it names something else than columns'}; it has {columns}."
     return InvalidCondition(expression=text, table=context.table, reason=reason)
 
 

@@ -1,7 +1,7 @@
-"""Reads from the commits of a range of versions which rows each inserted and deleted.
+"""Reads the inserted and deleted rows of each version of a range from its commits.
 
 Knows commit files and vectors; `anabranch._protocol.change_feed` has the rules. Guarantee: every version of the range
-is read and has recorded its changes, or the feed is refused; columns that mean something else at some version are never
+is read and has recorded its changes, or the feed is refused; columns whose meaning differs between versions are never
 mixed.
 
 PROTOCOL.md, sections "Add CDC File" and "Change Data Files".
@@ -58,34 +58,33 @@ from anabranch.errors import (
     VersionNotFound,
 )
 
-_ADDED = re.compile(rb'^[ \t]*\{[ \t]*"add"[ \t]*:.*$', re.MULTILINE)
+_ADD_LINE = re.compile(rb'^[ \t]*\{[ \t]*"add"[ \t]*:.*$', re.MULTILINE)
 
 
 def changes(log: Log, newest: Snapshot, start: int, end: int) -> Feed:
-    """The changes of the versions from ``start`` to ``end``, both included; an ``end`` after ``newest`` means that one.
-    They have the columns that delta-spark uses: those of the newest version, or of ``end`` where the table maps
-    columns.
+    """The changes of the versions from ``start`` to ``end``, both included; a later ``end`` is cut to ``newest``. They
+    have the columns that delta-spark uses: those of the newest version, or of ``end`` where the table maps columns.
 
     Raises:
         VersionNotFound: a version does not exist, or its files were cleaned up.
         ChangeDataNotRecorded: the feed was not enabled at one of them.
         ChangeSchemaChanged, ChangeSchemaDiffers: the columns of one of them cannot be read with the others.
-        ChangeFilesMissing: the vector of a file is gone.
+        ChangeFilesMissing: the vector of a file is missing.
         InvalidOption: a column of the table has a name that the feed needs.
         CorruptLog, CorruptVector: a commit or a vector is damaged.
     """
     end = min(end, newest.version)
     first = log.snapshot(start)
     check_recorded(log.table, first.metadata, (start, start, end))
-    shown = _schema_snapshot(log, first, newest, end)
-    commits = commits_between(log, start, end, shown.partition_keys, newest.version)
+    target = _schema_snapshot(log, first, newest, end)
+    commits = commits_between(log, start, end, target.partition_keys, newest.version)
     for commit in commits[1:]:
         if commit.head.metadata is not None:
             check_recorded(log.table, commit.head.metadata, (commit.version, start, end))
-    _check_columns(log.table, first.metadata, commits, shown, end)
+    _check_columns(log.table, first.metadata, commits, target, end)
     line = timeline(log.store, newest.metadata)
-    versions = tuple(changes_of_commit(log, commit, line, shown.metadata) for commit in commits)
-    return feed_of(newest, shown.metadata, versions)
+    versions = tuple(changes_of_commit(log, commit, line, target.metadata) for commit in commits)
+    return feed_of(newest, target.metadata, versions)
 
 
 def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges, ...] = ()) -> Feed:
@@ -96,7 +95,7 @@ def feed_of(newest: Snapshot, metadata: Metadata, versions: tuple[VersionChanges
 
 
 def check_feed_columns(table: str, columns: Struct) -> None:
-    """Raises InvalidOption: a table has a column of a name that its feed needs."""
+    """Raises InvalidOption: the table has a column with a name that its feed needs."""
     for name in COLUMNS:
         if columns.find(name) is not None:
             reason = f"the table at {table} has a column {name} of its own."
@@ -104,17 +103,17 @@ def check_feed_columns(table: str, columns: Struct) -> None:
 
 
 def change_files(commit: Commit) -> list[Mapping[str, Any]]:
-    """The bodies of a commit's ``cdc`` actions, which are in no snapshot. Raises CorruptLog: one is malformed."""
+    """The bodies of a commit's ``cdc`` actions, which no snapshot has. Raises CorruptLog: one is malformed."""
     lines = commit.raw.lines() if commit.has_change_feed else ()
     try:
         actions = [json.loads(text) for text in lines if b'"cdc"' in text or b"\\u" in text]
-        found = [each["cdc"] for each in actions if "cdc" in each]
-        if not all(isinstance(each["path"], str) for each in found):
+        bodies = [action["cdc"] for action in actions if "cdc" in action]
+        if not all(isinstance(body["path"], str) for body in bodies):
             raise TypeError("a path is no text")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"an action cdc is not as it must be ({error!r})."
         raise CorruptLog(table=commit.table, file=commit.raw.file, reason=reason) from None
-    return found
+    return bodies
 
 
 # -- which versions ----------------------------------------------------------------------------------------------------
@@ -133,24 +132,24 @@ def commits_between(log: Log, start: int, end: int, keys: Collection[str], lates
     if (first is None or _version_of(first) != start) and log.store.head(commit_name(start)) is None:
         earliest = end if first is None else _version_of(first)
         raise VersionNotFound(table=log.table, version=start, earliest=earliest, latest=latest)
-    found = fill_gaps(log.store, entries, start, end)
-    return [parse_commit(log.table, read_commit(log.store, entry), keys) for entry in found]
+    complete = fill_gaps(log.store, entries, start, end)
+    return [parse_commit(log.table, read_commit(log.store, entry), keys) for entry in complete]
 
 
 def with_own_partition_columns(commit: Commit) -> Commit:
-    """A commit of any age, with the partition values that its own adds state, and no others: it may be older than the
-    columns by which the table is partitioned now. Its removes, if it changes these columns, lack theirs.
+    """A commit of any age with the partition keys of its own adds only, since it may be older than the table's present
+    partitioning. Its removes lack their partition values if it changes the partitioning.
     """
     if commit.head.metadata is not None:
         return replace(commit, columns=frozenset(commit.head.metadata.partition_keys))
-    lines = (line[0] for part in commit.file_lines() for line in _ADDED.finditer(part))
+    lines = (line[0] for part in commit.file_lines() for line in _ADD_LINE.finditer(part))
     stated = (frozenset[str](json.loads(line)["add"]["partitionValues"]) for line in lines)
     try:
         if (first := next(stated, commit.columns)) == commit.columns:
             return commit
         return replace(commit, columns=first.union(chain.from_iterable(stated)))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return commit  # whose adds are refused as they are parsed
+        return commit  # the parser refuses its adds
 
 
 def _version_of(entry: Entry) -> int:
@@ -166,34 +165,34 @@ def check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> 
 
 
 def _schema_snapshot(log: Log, first: Snapshot, newest: Snapshot, end: int) -> Snapshot:
-    """The version whose columns the feed has."""
+    """The snapshot whose columns the feed has."""
     last = newest if end == newest.version else log.snapshot(end)
-    mapped = any(is_mapped(each.metadata.configuration) for each in (first, last, newest))
+    mapped = any(is_mapped(snapshot.metadata.configuration) for snapshot in (first, last, newest))
     return last if mapped else newest
 
 
-def _check_columns(table: str, first: Metadata, commits: list[Commit], shown: Snapshot, end: int) -> None:
+def _check_columns(table: str, first: Metadata, commits: list[Commit], target: Snapshot, end: int) -> None:
     start = commits[0].version
-    facts = {"table": table, "start": start, "end": end, "read_version": shown.version}
+    facts = {"table": table, "start": start, "end": end, "read_version": target.version}
     for commit in commits[1:]:
-        if commit.head.metadata is not None and (why := misfit(commit.head.metadata, shown.metadata)):
+        if commit.head.metadata is not None and (why := misfit(commit.head.metadata, target.metadata)):
             raise ChangeSchemaChanged(version=commit.version, reason=why, **facts)
-    if why := misfit(first, shown.metadata):
+    if why := misfit(first, target.metadata):
         raise ChangeSchemaDiffers(version=start, reason=why, **facts)
 
 
 def misfit(older: Metadata, newer: Metadata) -> str | None:
-    """Why rows of one version cannot be read whole with the columns of a newer one; None where they can."""
+    """The reason why rows of one version cannot be read whole with the columns of a newer one; None where they can."""
     if older.partition_columns != newer.partition_columns:
         return "the table is partitioned by other columns"
     return unreadable(older.schema, newer.schema)
 
 
-# -- one of them -------------------------------------------------------------------------------------------------------
+# -- one version -------------------------------------------------------------------------------------------------------
 
 
 def changes_of_commit(log: Log, commit: Commit, line: Timeline, metadata: Metadata) -> VersionChanges:
-    """The changes of a commit as a feed has them: its files of change data, else as `changes_from_files`."""
+    """The changes of a commit for a feed: its files of change data, else as `changes_from_files`."""
     timestamp = commit_time(commit, line)
     files = change_files(commit)
     if files:
@@ -204,35 +203,35 @@ def changes_of_commit(log: Log, commit: Commit, line: Timeline, metadata: Metada
 
 
 def changes_from_files(log: Log, commit: Commit, timestamp: int, metadata: Metadata | None) -> VersionChanges:
-    """The changes of a commit by its adds, removes and vectors alone; without ``metadata`` the partition values of what
-    it removed may be missing. Raises as `changes`.
+    """The changes of a commit by its adds, removes and vectors alone; without ``metadata``, removed files may lack
+    their partition values. Raises as `changes`.
     """
     version, partitioned = commit.version, metadata is not None and metadata.partition_columns
-    removes = _with_values(log, commit) if partitioned else commit.removes
+    removes = _fill_partition_values(log, commit) if partitioned else commit.removes
     return derive_changes(version, timestamp, commit.adds, removes, lambda row: _vector(log, version, row))
 
 
 def commit_time(commit: Commit, line: Timeline) -> int:
-    """When a commit was made, in milliseconds since 1970."""
-    place = bisect.bisect_left(line.versions, commit.version)
-    stated = commit.head.info.get(IN_COMMIT) if place >= line.first_in_commit_place else None
-    return line.timestamp(place) if stated is None else int(stated)
+    """The time of a commit, in milliseconds since 1970."""
+    position = bisect.bisect_left(line.versions, commit.version)
+    stated = commit.head.info.get(IN_COMMIT) if position >= line.first_in_commit_place else None
+    return line.timestamp(position) if stated is None else int(stated)
 
 
-def _with_values(log: Log, commit: Commit) -> pa.Table:
+def _fill_partition_values(log: Log, commit: Commit) -> pa.Table:
     """The removes with their partition values, which a remove may lack (``extendedFileMetadata``). Raises CorruptLog:
-    the version before has no such file.
+    the previous version has no such file.
     """
     removes = commit.removes
     stated = pc.and_(pc.fill_null(removes["extendedFileMetadata"], False), pc.is_valid(removes["partitionValues"]))
     if not len(removes) or pc.all(stated).as_py():
         return removes
     live = log.snapshot(commit.version - 1).files if commit.version else empty_files()
-    places = pc.index_in(removes["path"], value_set=live["path"].combine_chunks())
-    for row in removes.filter(pc.and_(pc.invert(stated), pc.is_null(places))).slice(0, 1).to_pylist():
+    positions = pc.index_in(removes["path"], value_set=live["path"].combine_chunks())
+    for row in removes.filter(pc.and_(pc.invert(stated), pc.is_null(positions))).slice(0, 1).to_pylist():
         reason = f"it removes the file {row['path']}, which the version before does not have."
         raise CorruptLog(table=log.table, file=commit.raw.file, reason=reason)
-    values = live["partitionValues"].combine_chunks().take(places.combine_chunks())
+    values = live["partitionValues"].combine_chunks().take(positions.combine_chunks())
     return removes.set_column(removes.column_names.index("partitionValues"), "partitionValues", values)
 
 
@@ -240,18 +239,18 @@ def _vector(log: Log, version: int, row: FileRow) -> BitMap64:
     """The vector of a file.
 
     Raises:
-        ChangeFilesMissing: it is gone.
+        ChangeFilesMissing: it is missing.
         CorruptVector: it is damaged.
     """
     try:
         return vector_of(log.store, row)
     except CorruptVector as error:
-        if (gone := _is_gone(log, row)) is not None:
-            raise ChangeFilesMissing(table=log.table, version=version, file=gone, reason="is gone") from error
+        if (missing := _missing_vector_name(log, row)) is not None:
+            raise ChangeFilesMissing(table=log.table, version=version, file=missing, reason="is gone") from error
         raise
 
 
-def _is_gone(log: Log, row: FileRow) -> str | None:
+def _missing_vector_name(log: Log, row: FileRow) -> str | None:
     try:
         descriptor = Descriptor.from_row(row["deletionVector"])
         if descriptor.storage_type == "i":

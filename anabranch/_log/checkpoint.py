@@ -32,7 +32,7 @@ _HEAD_COLUMNS = ("protocol", "metaData", "txn", "domainMetadata")
 _V2_COLUMNS = ("checkpointMetadata", "sidecar")
 _READERS = 8
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
-_KNOWN = {*FILES.names, *REMOVES.names, "dataChange", "stats_parsed", "partitionValues_parsed"}
+_KNOWN_FIELDS = {*FILES.names, *REMOVES.names, "dataChange", "stats_parsed", "partitionValues_parsed"}
 _NOT_WHOLE = (KeyError, TypeError, ValueError, AttributeError, IndexError, InvalidSchema, pa.ArrowException)
 
 
@@ -50,49 +50,51 @@ class Checkpoint:
     """One whole checkpoint; columns are read on request.
 
     Example:
-        >>> found = checkpoints_in(store.list_from(first_name(0)))[-1]
-        >>> Checkpoint(store, found).files().num_rows
+        >>> listed = checkpoints_in(store.list_from(first_name(0)))[-1]
+        >>> Checkpoint(store, listed).files().num_rows
         1000000
 
     Raises:
         CorruptLog: a file of it is missing, truncated or garbled; also from each method.
     """
 
-    def __init__(self, store: Store, found: CheckpointFiles) -> None:
-        self._store, self._found = store, found
+    def __init__(self, store: Store, listed: CheckpointFiles) -> None:
+        self._store, self._listed = store, listed
 
     def head(self) -> CheckpointHead:
         """Protocol, metadata, application transactions and domains, without reading any file action."""
-        return self._reading(self._head)
+        return self._translate_errors(self._head)
 
     def files(self) -> pa.Table:
         """The live files of that version."""
         return pa.concat_tables([part.actions("add", FILES) for part in self._all_parts()])
 
     def check_hint(self, files: pa.Table) -> None:
-        """Raises `CorruptLog` unless these, its files, are as many as ``_last_checkpoint`` says."""
-        hint = self._found.hint
+        """Raises `CorruptLog` unless the number of its ``files`` is the one in ``_last_checkpoint``."""
+        hint = self._listed.hint
         if hint is not None and hint.adds is not None and hint.adds != len(files):
             raise self._corrupt(f"it holds {len(files)} live files, and {LAST_CHECKPOINT} says {hint.adds}.")
 
     def tombstones(self) -> pa.Table:
-        """The removed files that it still remembers."""
+        """The removed files that it lists."""
         return pa.concat_tables([part.actions("remove", REMOVES) for part in self._all_parts()])
 
     def sidecars(self) -> tuple[str, ...]:
-        """The names of the sidecars, if its file actions are in such."""
-        return self._reading(self._sidecars)
+        """The names of the sidecars, if its file actions are in sidecars."""
+        return self._translate_errors(self._sidecars)
 
     @property
     def is_replaced(self) -> bool:
-        """Whether one of the files that were read is another one than was listed."""
+        """Whether one of the files was replaced between its listing and its reading."""
         return "_parts" in self.__dict__ and any(part.file.is_replaced for part in self._parts)
 
     def _head(self) -> CheckpointHead:
         if self._lines is not None:
-            said = parse_head(self._store.url, self._lines.raw)
-            apps = {each.app_id: each for each in said.app_transactions}
-            return CheckpointHead(said.protocol, said.metadata, apps, {each.domain: each for each in said.domains})
+            parsed = parse_head(self._store.url, self._lines.raw)
+            apps = {a.app_id: a for a in parsed.app_transactions}
+            return CheckpointHead(
+                parsed.protocol, parsed.metadata, apps, {domain.domain: domain for domain in parsed.domains}
+            )
         values = self._values
         self._check_rows()
         metadatas, protocols = values["metaData"], values["protocol"]
@@ -108,53 +110,53 @@ class Checkpoint:
         )
 
     def _check_rows(self) -> None:
-        """Raises unless it has as many actions as a hint with a checksum says. (Of sidecars, engines differ in what
-        they count.)
+        """Raises ValueError unless it has as many actions as a hint with a checksum states. (Engines differ in how they
+        count sidecars.)
         """
-        hint, rows = self._found.hint, sum(part.file.rows for part in self._parts)
+        hint, rows = self._listed.hint, sum(part.file.rows for part in self._parts)
         is_plain = not self._values["sidecar"] and not self._values["checkpointMetadata"]
         if hint is not None and hint.sealed and is_plain and hint.actions not in (None, rows):
             raise ValueError(f"it has {rows} actions, and {LAST_CHECKPOINT} says {hint.actions}")
 
     def _sidecars(self) -> tuple[str, ...]:
-        values = self._lines.others if self._lines is not None else self._of_kinds(_V2_COLUMNS)
-        said = checkpoint_file(self._found.name)
-        versions = [each["version"] for each in values.get("checkpointMetadata", ())]
-        if versions != [self._found.version] and (versions or (said is not None and said.id)):
+        values = self._lines.others if self._lines is not None else self._read_kinds(_V2_COLUMNS)
+        name = checkpoint_file(self._listed.name)
+        versions = [action["version"] for action in values.get("checkpointMetadata", ())]
+        if versions != [self._listed.version] and (versions or (name is not None and name.id)):
             raise ValueError(f"its checkpointMetadata has the versions {versions}")
-        return tuple(_sidecar_name(each["path"]) for each in values.get("sidecar", ()))
+        return tuple(_sidecar_name(action["path"]) for action in values.get("sidecar", ()))
 
     @lazy
     def _values(self) -> Mapping[str, list[Any]]:
-        """The few actions that are not files, by kind."""
-        return self._of_kinds((*_HEAD_COLUMNS, *_V2_COLUMNS))
+        """The actions that are not about files, by kind."""
+        return self._read_kinds((*_HEAD_COLUMNS, *_V2_COLUMNS))
 
-    def _of_kinds(self, kinds: Sequence[str]) -> Mapping[str, list[Any]]:
-        """The actions of these kinds, of all parts."""
-        found: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    def _read_kinds(self, kinds: Sequence[str]) -> Mapping[str, list[Any]]:
+        """The actions of these kinds, from all parts."""
+        actions: dict[str, list[Any]] = {kind: [] for kind in kinds}
         for part in self._parts:
-            wanted = [kind for kind in found if kind in part.file.columns]
-            table = part.file.read(wanted) if wanted else pa.table({})
-            for kind in wanted:
-                found[kind] += table[kind].drop_null().to_pylist()
-        return found
+            present = [kind for kind in actions if kind in part.file.columns]
+            table = part.file.read(present) if present else pa.table({})
+            for kind in present:
+                actions[kind] += table[kind].drop_null().to_pylist()
+        return actions
 
     @lazy
     def _lines(self) -> _Lines | None:
-        if not self._found.name.endswith(".json"):
+        if not self._listed.name.endswith(".json"):
             return None
-        entry = self._found.files[0]
+        entry = self._listed.files[0]
         try:
             data = content_of(self._store, entry)
         except NotFound:
             raise self._corrupt("the file is missing.") from None
         except CorruptLog as error:
             raise self._corrupt(error.facts["reason"]) from error
-        return _Lines(self._store.url, Raw(self._found.version, data, name=entry.name))
+        return _Lines(self._store.url, Raw(self._listed.version, data, name=entry.name))
 
     @lazy
     def _parts(self) -> list[_Part]:
-        return self._open_parts(self._found.files)
+        return self._open_parts(self._listed.files)
 
     def _all_parts(self) -> list[_Part | _Lines]:
         sidecars = self.sidecars()
@@ -162,27 +164,27 @@ class Checkpoint:
         return [*own, *self._open_parts(map(self._sidecar, sidecars))]
 
     def _open_parts(self, entries: Iterable[Entry]) -> list[_Part]:
-        return _in_parallel(lambda entry: _Part(LogParquet(self._store, entry, self._found.name)), entries)
+        return _in_parallel(lambda entry: _Part(LogParquet(self._store, entry, self._listed.name)), entries)
 
     def _sidecar(self, name: str) -> Entry:
         entry = self._store.head(name)
         if entry is None:
             raise CorruptLog(
-                table=self._store.url, file=name, reason="this sidecar is missing.", checkpoint=self._found.name
+                table=self._store.url, file=name, reason="this sidecar is missing.", checkpoint=self._listed.name
             )
         return entry
 
-    def _reading(self, read: Callable[[], Any]) -> Any:
+    def _translate_errors(self, read: Callable[[], Any]) -> Any:
         """The result of ``read``; any malformed content raises `CorruptLog` with this checkpoint."""
         try:
             return read()
         except CorruptLog as error:
-            raise CorruptLog(**{**error.facts, "checkpoint": self._found.name}) from error
+            raise CorruptLog(**{**error.facts, "checkpoint": self._listed.name}) from error
         except _NOT_WHOLE as error:
             raise self._corrupt(f"an action is not whole ({detail(error)}).") from cause(error)
 
     def _corrupt(self, reason: str) -> CorruptLog:
-        return CorruptLog(table=self._store.url, file=self._found.name, reason=reason, checkpoint=self._found.name)
+        return CorruptLog(table=self._store.url, file=self._listed.name, reason=reason, checkpoint=self._listed.name)
 
 
 class _Part:
@@ -197,9 +199,9 @@ class _Part:
             return schema.empty_table()
         self._check(kind, type_)
         present = {field.name for field in type_}
-        pieces = self._pieces(kind, [f.name for f in schema if f.name in present])
+        pieces = self._read_chunks(kind, [f.name for f in schema if f.name in present])
         try:
-            actions = pa.concat_tables([schema.empty_table(), *(_project(each, schema) for each in pieces)])
+            actions = pa.concat_tables([schema.empty_table(), *(_project(piece, schema) for piece in pieces)])
             actions = self._fill_missing_texts(actions, kind, present)
         except _NOT_WHOLE as error:
             raise self.file.refuse(f"an action {kind} is not as it must be ({detail(error, str)}).") from cause(error)
@@ -217,24 +219,24 @@ class _Part:
             raise self.file.refuse(f"its column {kind} is no struct.")
         present = {field.name for field in type_}
         lacks = {"path", *(() if kind == "remove" else ("size", "deletionVector"))} - present
-        if lacks - {"deletionVector"} or (lacks and present - _KNOWN):
+        if lacks - {"deletionVector"} or (lacks and present - _KNOWN_FIELDS):
             raise self.file.refuse(f"an action {kind} has the fields {sorted(present)}.")
 
-    def _pieces(self, kind: str, names: list[str]) -> list[pa.StructArray]:
-        """The actions with these fields, as they are read: some at a time."""
+    def _read_chunks(self, kind: str, names: list[str]) -> list[pa.StructArray]:
+        """The actions with these fields, one array per chunk."""
         column = self.file.read([f"{kind}.{name}" for name in names])[kind]
         return [_valid(chunk) for chunk in column.chunks]
 
     def _fill_missing_texts(self, actions: pa.Table, kind: str, present: set[str]) -> pa.Table:
-        """With texts made from typed columns where the writer left only those."""
+        """Fill missing texts from typed columns where the writer left only those."""
         for name, parsed, texts in (
             ("stats", "stats_parsed", stats_texts),
             ("partitionValues", "partitionValues_parsed", partition_maps),
         ):
             if parsed in present and kind == "add" and actions[name].null_count:
-                typed = [pc.struct_field(each, parsed) for each in self._pieces(kind, ["path", parsed])]
+                typed = [pc.struct_field(chunk, parsed) for chunk in self._read_chunks(kind, ["path", parsed])]
                 own = actions[name]
-                made = pa.chunked_array([_make_texts(each, texts, own.type) for each in typed], own.type)
+                made = pa.chunked_array([_make_texts(values, texts, own.type) for values in typed], own.type)
                 filled = made if own.null_count == len(own) else pc.if_else(own.is_valid(), own, made)
                 actions = actions.set_column(actions.column_names.index(name), actions.schema.field(name), filled)
         return actions
@@ -254,10 +256,10 @@ class _Lines:
     def actions(self, kind: str, schema: pa.Schema) -> pa.Table:
         try:
             commit = parse_commit(self.table, self.raw, ())
-            found = commit.adds if kind == "add" else commit.removes
+            actions = commit.adds if kind == "add" else commit.removes
         except CorruptLog as error:
             raise CorruptLog(**{**error.facts, "checkpoint": self.raw.file}) from error
-        return found.select(schema.names)
+        return actions.select(schema.names)
 
 
 def _in_parallel(open_: Callable[[Entry], _Part], entries: Iterable[Entry]) -> list[_Part]:
@@ -277,7 +279,7 @@ def _sidecar_name(path: str) -> str:
 
 
 def _valid(actions: pa.StructArray) -> pa.StructArray:
-    """Those that are there; not copied where they are contiguous, as most writers leave them."""
+    """The valid actions; not copied where they are contiguous, as most writers leave them."""
     valid = actions.is_valid()
     count = valid.true_count
     first = pc.index(valid, True).as_py() if count else 0
@@ -285,17 +287,17 @@ def _valid(actions: pa.StructArray) -> pa.StructArray:
     return together if together.null_count == 0 else actions.filter(valid)
 
 
-def _make_texts(typed: pa.Array, texts: Callable[[pa.StructArray], pa.Array], wanted: pa.DataType) -> pa.Array:
-    """The texts of typed values; NULL where they are no struct, as nobody should write them."""
-    return texts(typed) if pa.types.is_struct(typed.type) else pa.nulls(len(typed), wanted)
+def _make_texts(typed: pa.Array, texts: Callable[[pa.StructArray], pa.Array], type_: pa.DataType) -> pa.Array:
+    """The texts of typed values; NULL where the values are no struct, which no writer should write."""
+    return texts(typed) if pa.types.is_struct(typed.type) else pa.nulls(len(typed), type_)
 
 
 def _project(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
     """The struct's fields as a table of exactly this schema; missing ones are null."""
-    found = {field.name: i for i, field in enumerate(actions.type)}
+    positions = {field.name: i for i, field in enumerate(actions.type)}
     arrays = [
-        _conform(pc.struct_field(actions, [found[field.name]]), field.type)
-        if field.name in found
+        _conform(pc.struct_field(actions, [positions[field.name]]), field.type)
+        if field.name in positions
         else pa.nulls(len(actions), field.type)
         for field in schema
     ]
@@ -303,19 +305,21 @@ def _project(actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
 
 
 def _conform(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A cast that also takes structs with missing or additional fields."""
+    """A cast that accepts structs with missing or additional fields."""
     if not pa.types.is_struct(type_):
         return values if values.type == type_ else values.cast(type_)
-    found = {field.name: i for i, field in enumerate(values.type)}
+    positions = {field.name: i for i, field in enumerate(values.type)}
     parts = [
-        _conform(pc.struct_field(values, [found[f.name]]), f.type) if f.name in found else pa.nulls(len(values), f.type)
+        _conform(pc.struct_field(values, [positions[f.name]]), f.type)
+        if f.name in positions
+        else pa.nulls(len(values), f.type)
         for f in type_
     ]
     return pa.StructArray.from_arrays(parts, fields=list(type_), mask=values.is_null())
 
 
 def _with_dicts(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """With maps as dicts; Arrow gives lists of pairs."""
+    """The metadata with maps as dicts; Arrow gives lists of pairs."""
     format_ = dict(metadata.get("format") or {"provider": "parquet"})
     format_["options"] = dict(format_.get("options") or {})
     return {**metadata, "configuration": dict(metadata.get("configuration") or {}), "format": format_}

@@ -32,33 +32,32 @@ class CheckpointFiles:
 
 
 def checkpoints_in(listing: Iterable[Entry], but: Collection[str] = ()) -> list[CheckpointFiles]:
-    """The whole checkpoints of a listing, oldest first, but those named in ``but``, which were found to be broken. Of
-    one version the best is last: one classic file, then a file under a UUID, then parts, which two writers may have
-    mixed.
+    """The whole checkpoints of a listing, oldest first, without those named in ``but``, which proved broken. The best
+    one of a version is last: one classic file, then a file under a UUID, then parts, which two writers may have mixed.
     """
     groups: dict[tuple[int, int, int, str], list[Entry]] = {}
     for entry in listing:
-        said = checkpoint_file(entry.name)
-        if said is not None:
-            rank = 0 if said.parts > 1 else 1 if said.id else 2
-            groups.setdefault((said.version, rank, said.parts, said.id or ""), []).append(entry)
+        parsed = checkpoint_file(entry.name)
+        if parsed is not None:
+            rank = 0 if parsed.parts > 1 else 1 if parsed.id else 2
+            groups.setdefault((parsed.version, rank, parsed.parts, parsed.id or ""), []).append(entry)
     whole = [
         CheckpointFiles(version, tuple(sorted(entries)))
         for (version, _, parts, _), entries in sorted(groups.items())
         if len(entries) == parts
     ]
-    return [found for found in whole if found.name not in but]
+    return [checkpoint for checkpoint in whole if checkpoint.name not in but]
 
 
 def missing_part(listing: Iterable[Entry], first: int, last: int) -> str | None:
     """A missing part of a multi-part checkpoint of one of these versions, if there is one."""
-    seen: dict[tuple[int, int], set[int]] = {}
+    parts_by_checkpoint: dict[tuple[int, int], set[int]] = {}
     for entry in listing:
-        said = checkpoint_file(entry.name)
-        if said is not None and said.parts > 1 and first <= said.version <= last:
-            seen.setdefault((said.version, said.parts), set()).add(said.part)
-    for (version, parts), found in sorted(seen.items()):
-        for part in range(1, min(parts, len(found) + 1) + 1):
-            if part not in found:
+        parsed = checkpoint_file(entry.name)
+        if parsed is not None and parsed.parts > 1 and first <= parsed.version <= last:
+            parts_by_checkpoint.setdefault((parsed.version, parsed.parts), set()).add(parsed.part)
+    for (version, parts), present in sorted(parts_by_checkpoint.items()):
+        for part in range(1, min(parts, len(present) + 1) + 1):
+            if part not in present:
                 return part_name(version, part, parts)
     return None

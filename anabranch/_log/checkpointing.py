@@ -23,7 +23,7 @@ from anabranch._storage.contract import Store
 from anabranch.errors import AlreadyExists
 
 SIDECAR_ACTIONS = 100_000
-"""A V2 checkpoint holds up to this many file actions itself; more go into sidecars of this many each."""
+"""Maximum number of file actions in a V2 checkpoint itself, and in each sidecar."""
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _PROTOCOL = pa.struct(
@@ -77,7 +77,7 @@ class _Sidecar:
 
 
 def put_classic(store: Store, state: State) -> None:
-    """Put a classic checkpoint and then the hint; an existing one stays, since it says the same."""
+    """Put a classic checkpoint and then the hint; an existing one stays, since it is equivalent."""
     data, actions = checkpoint_bytes(state)
     try:
         store.put_if_absent(checkpoint_name(state.version), data)
@@ -93,7 +93,7 @@ def put_v2(store: Store, state: State, *, now_ms: int, new_id: Callable[[], UUID
     data, actions = v2_bytes(state, sidecars)
     store.put_if_absent(name, data)
     total = actions if not sidecars else actions + len(state.files) + len(state.tombstones)
-    size = len(data) + sum(each.size for each in sidecars)
+    size = len(data) + sum(sidecar.size for sidecar in sidecars)
     path = {"path": name.rpartition("/")[2], "sizeInBytes": len(data), "modificationTime": now_ms}
     _put_hint(store, state, actions=total, size=size, v2Checkpoint=path)
 
@@ -105,24 +105,24 @@ def checkpoint_bytes(state: State) -> tuple[bytes, int]:
 
 def v2_bytes(state: State, sidecars: list[_Sidecar]) -> tuple[bytes, int]:
     """A V2 checkpoint as Parquet, and its number of actions; it holds the files, or names their sidecars."""
-    said = _column("checkpointMetadata", pa.array([{"version": state.version}], _CHECKPOINT))
-    listed = _column("sidecar", pa.array([each.body() for each in sidecars], _SIDECAR))
-    own = (state.tombstones.slice(0, 0), state.files.slice(0, 0)) if sidecars else (state.tombstones, state.files)
-    return _parquet([said, *_heads(state.head), listed, *_file_columns(*own)])
+    metadata = _column("checkpointMetadata", pa.array([{"version": state.version}], _CHECKPOINT))
+    references = _column("sidecar", pa.array([sidecar.body() for sidecar in sidecars], _SIDECAR))
+    actions = (state.tombstones.slice(0, 0), state.files.slice(0, 0)) if sidecars else (state.tombstones, state.files)
+    return _parquet([metadata, *_heads(state.head), references, *_file_columns(*actions)])
 
 
 def _put_sidecars(store: Store, state: State, now_ms: int, new_id: Callable[[], UUID]) -> list[_Sidecar]:
     if len(state.files) + len(state.tombstones) <= SIDECAR_ACTIONS:
         return []
-    found = []
+    sidecars = []
     for kind, actions in (("add", state.files), ("remove", state.tombstones.drop_columns(_NOT_IN_TOMBSTONES))):
         for start in range(0, len(actions), SIDECAR_ACTIONS):
             column = _column(kind, _struct(actions.slice(start, SIDECAR_ACTIONS)))
             data, _ = _parquet([column])
             path = f"{new_id()}.parquet"
             store.put_if_absent(f"{SIDECARS}/{path}", data)
-            found.append(_Sidecar(path, len(data), now_ms))
-    return found
+            sidecars.append(_Sidecar(path, len(data), now_ms))
+    return sidecars
 
 
 def _heads(head: CheckpointHead) -> list[pa.Table]:
@@ -140,17 +140,17 @@ def _heads(head: CheckpointHead) -> list[pa.Table]:
 
 
 def _file_columns(tombstones: pa.Table, files: pa.Table) -> list[pa.Table]:
-    gone = tombstones.drop_columns(_NOT_IN_TOMBSTONES)
-    return [_column("remove", _struct(gone)), _column("add", _struct(files))]
+    removes = tombstones.drop_columns(_NOT_IN_TOMBSTONES)
+    return [_column("remove", _struct(removes)), _column("add", _struct(files))]
 
 
 def _parquet(parts: list[pa.Table]) -> tuple[bytes, int]:
     """One table of all parts; file actions, if any, in row groups of their own."""
     table = pa.concat_tables(parts, promote_options="default")
-    few = sum(len(part) for part in parts if not {"add", "remove"} & set(part.column_names))
+    head_rows = sum(len(part) for part in parts if not {"add", "remove"} & set(part.column_names))
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, table.schema, compression="snappy", write_page_checksum=True) as writer:
-        for rows in (table.slice(0, few), table.slice(few)):
+        for rows in (table.slice(0, head_rows), table.slice(head_rows)):
             if len(rows) or not len(table):
                 writer.write_table(rows)
     return sink.getvalue(), table.num_rows

@@ -1,8 +1,8 @@
 """Version checksum files: the totals of a version.
 
 Knows PROTOCOL.md, section "Version Checksum File". Guarantee: a checksum is written only from what is certain: the
-previous one and what the commit changed, or the files themselves where they were read; it replaces none. What is read
-of a table never comes from a checksum; it is only compared with it.
+previous one and the commit's changes, or the files themselves where they were read; it replaces none. Readers never
+take anything from a checksum; they only compare with it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NOT_WHOLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 @dataclass(frozen=True)
 class Checksum:
-    """The totals of one version; None where one is not known: ``vectors`` (how many files have one) and ``deleted`` (of
-    how many rows), ``app_transactions``, ``domains``.
+    """The totals of one version; an unknown one is None: ``vectors`` (the number of files with a deletion vector),
+    ``deleted`` (the number of deleted rows), ``app_transactions``, ``domains``.
     """
 
     version: int
@@ -85,22 +85,26 @@ class Checksum:
             raise ValueError(f"it is no checksum file ({detail(error)})") from cause(error)
 
     @classmethod
-    def _from_json(cls, version: int, said: Mapping[str, Any]) -> Checksum:
-        if said["numMetadata"] != 1 or said["numProtocol"] != 1:
+    def _from_json(cls, version: int, document: Mapping[str, Any]) -> Checksum:
+        if document["numMetadata"] != 1 or document["numProtocol"] != 1:
             raise ValueError("it counts several protocols or metadatas")
-        apps, domains = said.get("setTransactions"), said.get("domainMetadata")
+        apps, domains = document.get("setTransactions"), document.get("domainMetadata")
         return cls(
             version=version,
-            size=_count(said["tableSizeBytes"]),
-            files=_count(said["numFiles"]),
-            metadata=Metadata.from_json(said["metadata"]),
-            protocol=Protocol.from_json(said["protocol"]),
-            vectors=_count(said["numDeletionVectorsOpt"]) if said.get("numDeletionVectorsOpt") is not None else None,
-            deleted=_count(said["numDeletedRecordsOpt"]) if said.get("numDeletedRecordsOpt") is not None else None,
+            size=_count(document["tableSizeBytes"]),
+            files=_count(document["numFiles"]),
+            metadata=Metadata.from_json(document["metadata"]),
+            protocol=Protocol.from_json(document["protocol"]),
+            vectors=_count(document["numDeletionVectorsOpt"])
+            if document.get("numDeletionVectorsOpt") is not None
+            else None,
+            deleted=_count(document["numDeletedRecordsOpt"])
+            if document.get("numDeletedRecordsOpt") is not None
+            else None,
             app_transactions=None if apps is None else {t.app_id: t for t in map(AppTransaction.from_json, apps)},
             domains=None if domains is None else {d.domain: d for d in map(DomainMetadata.from_json, domains)},
-            txn_id=said.get("txnId"),
-            in_commit_timestamp=said.get("inCommitTimestampOpt"),
+            txn_id=document.get("txnId"),
+            in_commit_timestamp=document.get("inCommitTimestampOpt"),
         )
 
     def to_json(self) -> bytes:
@@ -123,8 +127,8 @@ class Checksum:
         return json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode()
 
     def advance_by(self, commit: Commit, restated: Collection[str] = ()) -> Checksum | None:
-        """The checksum of the next version, or None where the commit does not tell how the totals change; ``restated``
-        are paths of live files for which the commit has an ``add``, which change no total.
+        """The checksum of the next version, or None where the commit does not determine the totals; ``restated`` are
+        paths of live files for which the commit has an ``add`` that changes no total.
         """
         change = _change(b"".join(commit.file_lines()), frozenset(restated))
         if commit.version != self.version + 1 or change is None:
@@ -133,10 +137,10 @@ class Checksum:
         metadata = head.metadata or self.metadata
         apps, domains = self.app_transactions, self.domains
         if apps is not None:
-            apps = {**apps, **{each.app_id: each for each in head.app_transactions}}
+            apps = {**apps, **{app.app_id: app for app in head.app_transactions}}
         if domains is not None:
-            said = {**domains, **{each.domain: each for each in head.domains}}
-            domains = {name: each for name, each in said.items() if not each.removed}
+            merged = {**domains, **{domain.domain: domain for domain in head.domains}}
+            domains = {name: domain for name, domain in merged.items() if not domain.removed}
         return replace(
             self,
             version=commit.version,
@@ -153,11 +157,11 @@ class Checksum:
         )
 
     def differs(self, truth: Checksum) -> list[str]:
-        """How it differs from the truth, in words; what it does not state is no difference."""
+        """The differences from the truth, in words; a total that it does not state is no difference."""
         return self._differs({name: getattr(truth, name) for name in _COMPARED})
 
     def differs_from(self, files: pa.Table) -> list[str]:
-        """How it differs from the totals of these live files, in words."""
+        """The differences from the totals of these live files, in words."""
         return self._differs(_sums(files))
 
     def describes(self, metadata: Metadata, protocol: Protocol) -> bool:
@@ -165,13 +169,13 @@ class Checksum:
         return self.protocol == protocol and row_metadata(self.metadata) == row_metadata(metadata)
 
     def _differs(self, truth: Mapping[str, Any]) -> list[str]:
-        found = []
+        differences = []
         for name, true in truth.items():
             stated, words = getattr(self, name), _COMPARED[name]
             if stated is not None and stated != true:
-                shown = f" {stated}, not {true}" if isinstance(true, int) else ""
-                found.append(f"it states other {words}{shown}")
-        return found
+                suffix = f" {stated}, not {true}" if isinstance(true, int) else ""
+                differences.append(f"it states other {words}{suffix}")
+        return differences
 
 
 _COMPARED = {
@@ -221,23 +225,23 @@ class _Change:
 
 
 def _change(lines: bytes, restated: frozenset[str]) -> _Change | None:
-    """The change by a commit's file actions; None where they do not tell it.
+    """The change by a commit's file actions; None where they do not determine it.
 
     They are read one by one, which is cheapest for a small commit. Without any remove, an add that changes no data may
-    restate a live file, also where nobody said so.
+    restate a live file, even if ``restated`` does not list it.
     """
     actions = [json.loads(text) for text in lines.split(b"\n") if text.strip()]
-    removes = [each["remove"] for each in actions if "remove" in each]
-    again = restated - {each["path"] for each in removes}
-    adds = [each["add"] for each in actions if "add" in each and each["add"]["path"] not in again]
+    removes = [action["remove"] for action in actions if "remove" in action]
+    skipped = restated - {action["path"] for action in removes}
+    adds = [action["add"] for action in actions if "add" in action and action["add"]["path"] not in skipped]
     signed = [(1, add) for add in adds] + [(-1, remove) for remove in removes]
-    if any(each.get("size") is None for _, each in signed):
+    if any(file.get("size") is None for _, file in signed):
         return None
     if not removes and not all(add.get("dataChange") for add in adds):
         return None
-    vectors = [(sign, each["deletionVector"]) for sign, each in signed if each.get("deletionVector")]
+    vectors = [(sign, file["deletionVector"]) for sign, file in signed if file.get("deletionVector")]
     return _Change(
-        size=sum(sign * each["size"] for sign, each in signed),
+        size=sum(sign * file["size"] for sign, file in signed),
         files=len(adds) - len(removes),
         vectors=sum(sign for sign, _ in vectors),
         deleted=sum(sign * vector["cardinality"] for sign, vector in vectors),
@@ -249,7 +253,7 @@ def _has_in_commit(metadata: Metadata) -> bool:
 
 
 def _to_json_list(actions: Mapping[str, AppTransaction] | Mapping[str, DomainMetadata] | None) -> list[Any] | None:
-    return None if actions is None or len(actions) > LISTED else [each.to_json() for each in actions.values()]
+    return None if actions is None or len(actions) > LISTED else [action.to_json() for action in actions.values()]
 
 
 def _sums(files: pa.Table) -> dict[str, int]:

@@ -3,8 +3,8 @@
 Knows the checksum files (PROTOCOL.md, "Version Checksum File") and the hint; reads no other action. Guarantee: the
 commits decide. Files that contradict the checksum file of their version are only returned where they come from commits
 alone, or where a second segment gives the same: a checkpoint, and the commits before it that it replaces. Then the
-checksum file is wrong, and a warning names it. One of another table, such as an earlier one at this path, or an
-unreadable one is ignored.
+checksum file is wrong, and a warning names it. A checksum file of another table, such as an earlier one at this path,
+or an unreadable one is ignored.
 """
 
 from __future__ import annotations
@@ -55,57 +55,58 @@ class ChecksumVerifier:
         assert self._stated is not None
         stated = self._stated.result()
         if compaction is not None and (stated is None or stated.version != self._version or stated.differs_from(files)):
-            reason = f"{checksum_name(self._version)} does not say that it is right."
+            reason = f"{checksum_name(self._version)} does not confirm it."
             raise CorruptLog(table=self._store.url, file=compaction, reason=reason)
         if stated is None:
             if checkpoint is not None:
                 Checkpoint(self._store, checkpoint).check_hint(base)
             return
-        different = stated.differs_from(files if stated.version == self._version else base)
+        differences = stated.differs_from(files if stated.version == self._version else base)
         if stated.version == self._version and not stated.describes(self._metadata, self._protocol):
-            different = [*different, "it states another protocol or metadata"]
-        if not different:
+            differences = [*differences, "it states another protocol or metadata"]
+        if not differences:
             return
         if not self._is_outvoted(checkpoint, files):
-            raise self._contradiction(stated, checkpoint, base, "; ".join(different))
-        wrong = checksum_name(stated.version)
-        _logger.warning("%s of %s is wrong, and is passed over: %s", wrong, self._store.url, "; ".join(different))
+            raise self._contradiction(stated, checkpoint, base, "; ".join(differences))
+        checksum_file = checksum_name(stated.version)
+        _logger.warning("%s of %s is wrong, and is ignored: %s", checksum_file, self._store.url, "; ".join(differences))
 
     def _is_outvoted(self, checkpoint: CheckpointFiles | None, files: pa.Table) -> bool:
-        """Whether commits alone gave these files, or another segment gave the same before."""
+        """Whether these files come from commits alone, or another segment has given the same."""
         if checkpoint is None or any(same_files(files, other) for other in self._refused):
             return True
         self._refused.append(files)
         return False
 
     def _contradiction(
-        self, stated: Checksum, checkpoint: CheckpointFiles | None, base: pa.Table, said: str
+        self, stated: Checksum, checkpoint: CheckpointFiles | None, base: pa.Table, differences: str
     ) -> CorruptLog:
         """The error; it names the checkpoint where that differs from the checksum file of its own version."""
         table, own = self._store.url, checksum_name(stated.version)
         more = {} if checkpoint is None else {"checkpoint": checkpoint.name}
-        summed = stated if checkpoint and checkpoint.version == stated.version else self._of(checkpoint)
+        summed = stated if checkpoint and checkpoint.version == stated.version else self._checksum_of(checkpoint)
         if checkpoint is not None and summed is not None and summed.differs_from(base):
             reason = f"it is at odds with {checksum_name(summed.version)}: {'; '.join(summed.differs_from(base))}."
             return CorruptLog(table=table, file=checkpoint.name, reason=reason, **more)
-        reason = f"{said}, by the other files of the log. If those are right, remove this one: nothing is lost with it."
+        fault = f"{differences}, by the other files of the log"
+        reason = f"{fault}. If those are right, remove this one: nothing is lost with it."
         return CorruptLog(table=table, file=own, reason=reason, **more)
 
     def _read(self, checkpoint: CheckpointFiles | None) -> Checksum | None:
         """The checksum of the version, or else of the checkpoint."""
-        return self._at(self._version) or self._of(checkpoint)
+        return self._checksum_at(self._version) or self._checksum_of(checkpoint)
 
-    def _of(self, checkpoint: CheckpointFiles | None) -> Checksum | None:
+    def _checksum_of(self, checkpoint: CheckpointFiles | None) -> Checksum | None:
         is_other = checkpoint is not None and checkpoint.version != self._version
-        return self._at(checkpoint.version) if checkpoint is not None and is_other else None
+        return self._checksum_at(checkpoint.version) if checkpoint is not None and is_other else None
 
-    def _at(self, version: int) -> Checksum | None:
+    def _checksum_at(self, version: int) -> Checksum | None:
         try:
-            found = read_checksum(self._store, version)
+            checksum = read_checksum(self._store, version)
         except StoreError as error:
             _logger.warning("%s of %s cannot be read: %s", checksum_name(version), self._store.url, error)
             return None
-        return found if found is not None and found.metadata.id == self._metadata.id else None
+        return checksum if checksum is not None and checksum.metadata.id == self._metadata.id else None
 
 
 def same_files(one: pa.Table, other: pa.Table) -> bool:

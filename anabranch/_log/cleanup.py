@@ -2,8 +2,8 @@
 
 Knows PROTOCOL.md, sections "Metadata Cleanup" and "Checkpoint Protection". Guarantees: every version inside the
 retention can still be rebuilt, from a checkpoint that was read in full just before and that agrees with the commits
-before it or with the checksum file of its version; files go oldest first, so that a crash, or a second cleaner, leaves
-a log without a gap; nothing outside ``_delta_log`` is touched; any doubt ends it without a deletion.
+before it or with the checksum file of its version; files are removed oldest first, so that a crash, or a second
+cleaner, leaves a log without a gap; nothing outside ``_delta_log`` is touched; any doubt ends it without a deletion.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from anabranch.errors.process_state import cache
 
 DAY_MS = 86_400_000
 YOUNGEST_MS = 3_600_000
-"""No log file younger than this is ever removed, whatever the retention: a put that began before could follow it."""
+"""No log file younger than this is ever removed, whatever the retention: a put that began earlier could follow it."""
 
 SKEW_MS = 60_000
-"""So much a clock may be ahead of the store's, or a commit old, before the store's counts: by another history would
-seem expired.
+"""Maximum time by which a clock may be ahead of the store's, or a commit may be old, before the store's clock counts:
+another history would seem expired by it.
 """
 
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
@@ -67,13 +67,13 @@ def clean_up(snapshot: Snapshot, *, now_ms: int) -> list[str]:
     cutoff = _cutoff(snapshot, now_ms)
     if cutoff is None or _done.get(snapshot.table) == (snapshot.metadata.id, cutoff):
         return []
-    removed = [*_remove_expired(snapshot, cutoff), *_orphans(snapshot.store, now_ms)]
+    removed = [*_remove_expired(snapshot, cutoff), *_remove_orphans(snapshot.store, now_ms)]
     _done[snapshot.table] = (snapshot.metadata.id, cutoff)
     return removed
 
 
 def forget_clean_ups(table: str | None = None) -> None:
-    """Drop what is remembered of clean-ups of one table or of all, so that the next one looks again."""
+    """Drop the record of clean-ups of one table or of all, so that the next one lists the log again."""
     if table is None:
         _done.clear()
     else:
@@ -81,9 +81,9 @@ def forget_clean_ups(table: str | None = None) -> None:
 
 
 def stands(store: Store, version: int) -> bool:
-    """Whether a commit put long after its writer had read the log is part of the log.
+    """Whether a commit that was put long after its writer had read the log is part of the log.
 
-    Its version may have been taken, and cleaned up again, in the meantime; then the files after it are older.
+    Its version may have been taken and cleaned up in the meantime; then the files after it are older.
     """
     listing = store.list_from(first_name(version))
     own = next((entry for entry in listing if commit_version(entry.name) == version), None)
@@ -91,11 +91,11 @@ def stands(store: Store, version: int) -> bool:
     return own is not None and all(entry.modified_ms > own.modified_ms - YOUNGEST_MS // 2 for entry in later)
 
 
-def is_whole(snapshot: Snapshot, found: CheckpointFiles) -> bool:
-    """Whether a checkpoint can be read in full, by us, now, and a second source agrees: the commits that would be
-    removed with it, or, where some are missing, the checksum file of its version.
+def is_whole(snapshot: Snapshot, listed: CheckpointFiles) -> bool:
+    """Whether a checkpoint can be read in full now, and a second source agrees: the commits that would be removed with
+    it, or, where some are missing, the checksum file of its version.
     """
-    checkpoint = Checkpoint(snapshot.store, found)
+    checkpoint = Checkpoint(snapshot.store, listed)
     try:
         head = checkpoint.head()
         if head.protocol is None or head.metadata is None:
@@ -103,37 +103,42 @@ def is_whole(snapshot: Snapshot, found: CheckpointFiles) -> bool:
         check_readable(snapshot.table, head.protocol, head.metadata)
         files = checkpoint.files()
         checkpoint.tombstones()
-        denied = _objection(snapshot, found, head, files)
+        objection = _objection(snapshot, listed, head, files)
     except AnabranchError as error:
-        denied = error.message
-    if denied is not None:
-        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, found.version, denied)
-    return denied is None
+        objection = error.message
+    if objection is not None:
+        _logger.warning("the log of %s is not cleaned up to version %s: %s", snapshot.table, listed.version, objection)
+    return objection is None
 
 
-def _objection(snapshot: Snapshot, found: CheckpointFiles, head: CheckpointHead, files: pa.Table) -> str | None:
+def _objection(snapshot: Snapshot, listed: CheckpointFiles, head: CheckpointHead, files: pa.Table) -> str | None:
     """Why a checkpoint is not confirmed; None where it is."""
-    other = from_other_segment(snapshot, found.version)
+    other = from_other_segment(snapshot, listed.version)
     if other is not None:
         agrees = same_files(files, other.files) and _same_head(head, other.head)
-        return None if agrees else f"{found.name} and the commits before it say different things"
-    stated = read_checksum(snapshot.store, found.version)
+        return None if agrees else f"{listed.name} and the commits before it disagree"
+    stated = read_checksum(snapshot.store, listed.version)
     if stated is None or head.metadata is None or head.protocol is None:
-        return f"nothing but {found.name} says which files were live there"
+        return f"no other file confirms the live files of {listed.name}"
     agrees = not stated.differs_from(files) and stated.describes(head.metadata, head.protocol)
-    return None if agrees else f"{found.name} and the checksum file of its version say different things"
+    return None if agrees else f"{listed.name} and the checksum file of its version disagree"
 
 
 def _same_head(head: CheckpointHead, other: CheckpointHead) -> bool:
     """Whether both are equal apart from files; old application transactions may be missing."""
-    kept = {name: each.version for name, each in head.app_transactions.items()}
-    known = {name: each.version for name, each in other.app_transactions.items() if name in kept}
-    live = {name: each for name, each in head.domains.items() if not each.removed}
-    return (head.protocol, head.metadata, live, kept) == (other.protocol, other.metadata, dict(other.domains), known)
+    apps = {name: app.version for name, app in head.app_transactions.items()}
+    other_apps = {name: app.version for name, app in other.app_transactions.items() if name in apps}
+    live = {name: domain for name, domain in head.domains.items() if not domain.removed}
+    return (head.protocol, head.metadata, live, apps) == (
+        other.protocol,
+        other.metadata,
+        dict(other.domains),
+        other_apps,
+    )
 
 
 def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
-    """The instant up to which everything may go: a midnight in UTC, as in other engines."""
+    """The time up to which files may be removed: a midnight in UTC, as in other engines."""
     if not snapshot.properties.cleans_up_log:
         return None
     midnight = (now_ms - snapshot.properties.log_retention_ms) // DAY_MS * DAY_MS
@@ -141,13 +146,13 @@ def _cutoff(snapshot: Snapshot, now_ms: int) -> int | None:
 
 
 def _remove_expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
-    """Remove commits, checkpoints, checksums and compactions before the newest good checkpoint that is old enough."""
+    """Remove commits, checkpoints, checksums and compactions before the newest confirmed expired checkpoint."""
     store = snapshot.store
     listing = store.list_from(first_name(0))
-    kept = _oldest_to_keep(snapshot, listing, cutoff)
-    if kept is None:
+    oldest = _oldest_to_keep(snapshot, listing, cutoff)
+    if oldest is None:
         return
-    for _, name in sorted((version, name) for name, version in _before(listing, kept.version)):
+    for _, name in sorted((version, name) for name, version in _older_files(listing, oldest.version)):
         store.delete(name)
         yield name
 
@@ -155,22 +160,24 @@ def _remove_expired(snapshot: Snapshot, cutoff: int) -> Iterator[str]:
 def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> CheckpointFiles | None:
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
     version = newest_expired_version(snapshot, commits, cutoff)
-    for found in reversed(checkpoints_in(listing)):
-        if version is None or found.version > version or found.version > snapshot.version:
+    for checkpoint in reversed(checkpoints_in(listing)):
+        if version is None or checkpoint.version > version or checkpoint.version > snapshot.version:
             continue
-        if not any(True for _ in _before(listing, found.version)) or _is_protected(snapshot, found.version):
+        if not any(True for _ in _older_files(listing, checkpoint.version)) or _is_protected(
+            snapshot, checkpoint.version
+        ):
             return None
-        if is_whole(snapshot, found):
-            later = [entry for entry in commits if (commit_version(entry.name) or 0) >= found.version]
-            contiguous(snapshot.table, later, found.version)
-            _logger.info("the log of %s before version %s is cleaned up", snapshot.table, found.version)
-            return found
+        if is_whole(snapshot, checkpoint):
+            later = [entry for entry in commits if (commit_version(entry.name) or 0) >= checkpoint.version]
+            contiguous(snapshot.table, later, checkpoint.version)
+            _logger.info("the log of %s before version %s is cleaned up", snapshot.table, checkpoint.version)
+            return checkpoint
     return None
 
 
 def newest_expired_version(snapshot: Snapshot, commits: Sequence[Entry], cutoff: int) -> int | None:
     """The newest version that was committed at or before the cut-off, with all versions before it."""
-    # the first young one ends it, so that a clock that went back makes nothing older
+    # the first young commit ends the scan, so that a clock that went back makes nothing older
     candidates = list(takewhile(lambda entry: entry.modified_ms <= cutoff, commits))
     if snapshot.metadata.configuration.get("delta.enableInCommitTimestamps", "").strip().lower() == "true":
         since = number_in(snapshot.metadata.configuration, "delta.inCommitTimestampEnablementVersion")
@@ -195,28 +202,28 @@ def _is_protected(snapshot: Snapshot, version: int) -> bool:
         return True
 
 
-def _before(listing: list[Entry], version: int) -> Iterator[tuple[str, int]]:
+def _older_files(listing: list[Entry], version: int) -> Iterator[tuple[str, int]]:
     """The files that belong only to older versions, with the version by which they are sorted."""
     for entry in listing:
         compacted = compacted_range(entry.name)
         if compacted is not None and compacted[0] <= version:
             yield entry.name, compacted[0]
         for version_of in (commit_version, checkpoint_version, checksum_version):
-            found = version_of(entry.name)
-            if found is not None and found < version:
-                yield entry.name, found
+            entry_version = version_of(entry.name)
+            if entry_version is not None and entry_version < version:
+                yield entry.name, entry_version
 
 
-def _orphans(store: Store, now_ms: int) -> Iterator[str]:
-    """Remove sidecars that no checkpoint names, unless they are so young that a checkpoint may still follow."""
+def _remove_orphans(store: Store, now_ms: int) -> Iterator[str]:
+    """Remove sidecars that no checkpoint refers to, unless they are so young that a checkpoint may still follow."""
     listed = store.list_from(f"{SIDECARS}/")
     youngest = (now_ms // DAY_MS - 1) * DAY_MS
     old = [entry.name for entry in listed if entry.modified_ms < youngest]
-    named = _referenced_sidecars(store) if old else frozenset[str]()
-    if named is None:
+    referenced = _referenced_sidecars(store) if old else frozenset[str]()
+    if referenced is None:
         return
     for name in old:
-        if name not in named:
+        if name not in referenced:
             store.delete(name)
             yield name
 
@@ -225,10 +232,10 @@ def _referenced_sidecars(store: Store) -> frozenset[str] | None:
     """The existing sidecars that the checkpoints name; None where a checkpoint cannot be read."""
     try:
         checkpoints = checkpoints_in(store.list_from(first_name(0)))
-        named = frozenset(name for found in checkpoints for name in Checkpoint(store, found).sidecars())
-        lost = named - {entry.name for entry in store.list_from(f"{SIDECARS}/")}
+        referenced = frozenset(name for c in checkpoints for name in Checkpoint(store, c).sidecars())
+        lost = referenced - {entry.name for entry in store.list_from(f"{SIDECARS}/")}
         if not lost:
-            return named
+            return referenced
         _logger.warning("sidecars of %s are kept, since one of them is missing: %s", store.url, min(lost))
         return None
     except AnabranchError as error:

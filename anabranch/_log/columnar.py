@@ -25,68 +25,70 @@ from anabranch._storage.native import native_file
 
 _SCHEMAS = {"add": ADDS, "remove": DROPS}
 _TAGGED = re.compile(rb'^.*"tags"\s*:\s*\{.*$', re.MULTILINE)
-_FEW_BYTES = 16 * 1024
+_SMALL_BYTES = 16 * 1024
 _FIRST_LINES = 16
-_MOST_KEYS = 64
+_MAX_KEYS = 64
 """Up to this many keys of a map become temporary columns; Arrow's cost grows with the square of their number."""
-_MOST_BYTES = (1 << 31) - 1
+_MAX_BLOCK_BYTES = (1 << 31) - 1
 _REQUIRED = {"add": ("path", "size"), "remove": ("path",)}
 
 
 def file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
     """The ``add`` and ``remove`` actions of newline-separated JSON objects, in order, each with its line's number in a
     column ``line``; ``partition_keys`` are the keys that ``partitionValues`` may have. Raises ValueError: a line is not
-    JSON, has a field of another type than the protocol says, or lacks path or size.
+    JSON, has a field of another type than in the protocol, or lacks path or size.
     """
     if not lines.isascii():
-        lines.decode()  # Arrow's reader lets bytes through that are no text
+        lines.decode()  # Arrow's reader accepts bytes that are not UTF-8
     if not lines or lines.isspace():
         return _with_lines(ADDS.empty_table(), np.empty(0, np.int64)), _with_lines(
             DROPS.empty_table(), np.empty(0, np.int64)
         )
-    if len(lines) <= _FEW_BYTES and (few := small_file_actions(lines, partition_keys)) is not None:
-        return few
-    if (named := _sample_fields(lines)) is not None:
+    if len(lines) <= _SMALL_BYTES and (small := small_file_actions(lines, partition_keys)) is not None:
+        return small
+    if (sampled := _sample_fields(lines)) is not None:
         with suppress(pa.ArrowInvalid):
-            return _read(lines, partition_keys, named, "error")
-    return _read(lines, partition_keys, {kind: frozenset(each.names) for kind, each in _SCHEMAS.items()}, "ignore")
+            return _read_actions(lines, partition_keys, sampled, "error")
+    return _read_actions(
+        lines, partition_keys, {kind: frozenset(schema.names) for kind, schema in _SCHEMAS.items()}, "ignore"
+    )
 
 
 def _sample_fields(lines: bytes) -> dict[str, set[str]] | None:
-    """The fields of the actions in the first lines; None where there are others than a log has.
+    """The fields of the actions in the first lines; None where one is not a field of the protocol.
 
-    Arrow fills each field that it is asked for, and each of its members, line by line. So it is asked for no more than
-    these first, which is enough if all other lines have no more either.
+    Arrow fills each requested field, and each of its members, line by line. So only these fields are requested, which
+    suffices if no other line has more.
     """
-    named: dict[str, set[str]] = {kind: set() for kind in _SCHEMAS}
-    for text in lines[:_FEW_BYTES].split(b"\n")[:_FIRST_LINES]:
+    fields: dict[str, set[str]] = {kind: set() for kind in _SCHEMAS}
+    for text in lines[:_SMALL_BYTES].split(b"\n")[:_FIRST_LINES]:
         try:
             for kind, body in json.loads(text).items():
-                named[kind].update(body)
+                fields[kind].update(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             break
-    known = all(found <= set(_SCHEMAS[kind].names) for kind, found in named.items())
-    return named if known and any(named.values()) else None
+    is_known = all(names <= set(_SCHEMAS[kind].names) for kind, names in fields.items())
+    return fields if is_known and any(fields.values()) else None
 
 
-def _read(
-    lines: bytes, partition_keys: Collection[str], named: Mapping[str, Collection[str]], unexpected: str
+def _read_actions(
+    lines: bytes, partition_keys: Collection[str], fields: Mapping[str, Collection[str]], unexpected: str
 ) -> tuple[pa.Table, pa.Table]:
-    """The actions by these fields of theirs; the others are NULL. Raises ArrowInvalid where an ``unexpected`` one is
-    an "error".
+    """The actions with these fields; the others are NULL. Raises ArrowInvalid where an ``unexpected`` field is an
+    "error".
     """
-    tags = _tag_keys(lines) if any("tags" in found for found in named.values()) else []
+    tags = _tag_keys(lines) if any("tags" in names for names in fields.values()) else []
     keys = {"partitionValues": sorted(partition_keys), "tags": tags}
-    many = {name: keys for name, keys in keys.items() if len(keys) > _MOST_KEYS}
-    table = _table(lines, {**keys, **{name: [] for name in many}}, named, unexpected)
-    if len(table) != _count(lines):  # Arrow takes what is left of a line for one more
+    many = {name: keys for name, keys in keys.items() if len(keys) > _MAX_KEYS}
+    table = _table(lines, {**keys, **{name: [] for name in many}}, fields, unexpected)
+    if len(table) != _count_lines(lines):  # Arrow reads the rest of a line as one more
         raise ValueError("a line holds several actions, or an action several lines")
     adds, removes = (_fill_large_maps(_actions(table, kind), kind, lines, many) for kind in _SCHEMAS)
     return adds, removes
 
 
-def _count(lines: bytes) -> int:
-    """How many lines there are that are not blank; mostly there is none other."""
+def _count_lines(lines: bytes) -> int:
+    """The number of lines that are not blank."""
     every = lines.count(b"\n") + (not lines.endswith(b"\n"))
     is_dense = b"\n\n" not in lines and b"\n\r" not in lines and b"\n " not in lines and b"\n\t" not in lines
     dense = is_dense and not lines[:1].isspace()
@@ -94,7 +96,7 @@ def _count(lines: bytes) -> int:
 
 
 def _fill_large_maps(actions: pa.Table, kind: str, lines: bytes, many: Mapping[str, list[str]]) -> pa.Table:
-    """The actions with maps of ``many`` keys, more than `_MOST_KEYS`, read line by line."""
+    """The actions with maps of more than `_MAX_KEYS` keys (``many``), read line by line."""
     if not many:
         return actions
     texts = [text for text in lines.split(b"\n") if text.strip()]
@@ -107,26 +109,26 @@ def _fill_large_maps(actions: pa.Table, kind: str, lines: bytes, many: Mapping[s
     return actions
 
 
-def _pairs(found: Any, name: str, keys: list[str]) -> list[tuple[str, str | None]] | None:
-    """Partition values: every column, perhaps null. Tags: those with a value, by name."""
-    if found is None:
+def _pairs(values: Any, name: str, keys: list[str]) -> list[tuple[str, str | None]] | None:
+    """Partition values: every column, perhaps null. Tags: those with a value, sorted by name."""
+    if values is None:
         return None
-    if not isinstance(found, dict) or not all(isinstance(each, str | None) for each in found.values()):
+    if not isinstance(values, dict) or not all(isinstance(value, str | None) for value in values.values()):
         raise ValueError(f"{name} are no texts by name")
     if name == "partitionValues":
-        return [(key, found.get(key)) for key in keys]
-    return [(key, found[key]) for key in sorted(found) if found[key] is not None]
+        return [(key, values.get(key)) for key in keys]
+    return [(key, values[key]) for key in sorted(values) if values[key] is not None]
 
 
 def _table(
-    lines: bytes, keys: Mapping[str, list[str]], named: Mapping[str, Collection[str]], unexpected: str
+    lines: bytes, keys: Mapping[str, list[str]], selected: Mapping[str, Collection[str]], unexpected: str
 ) -> pa.Table:
     fields = {
-        kind: [_json_field(f, keys) for f in schema if f.name in named[kind]] for kind, schema in _SCHEMAS.items()
+        kind: [_json_field(f, keys) for f in schema if f.name in selected[kind]] for kind, schema in _SCHEMAS.items()
     }
-    explicit = pa.schema([(kind, pa.struct(found)) for kind, found in fields.items()])
+    explicit = pa.schema([(kind, pa.struct(members)) for kind, members in fields.items()])
     options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior=unexpected)
-    reading = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, _MOST_BYTES))
+    reading = pj.ReadOptions(use_threads=False, block_size=min(len(lines) + 1, _MAX_BLOCK_BYTES))
     return pj.read_json(native_file(lines), read_options=reading, parse_options=options)
 
 
@@ -141,15 +143,17 @@ def _actions(table: pa.Table, kind: str) -> pa.Table:
     numbers = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
     column = column.take(pa.array(numbers)) if len(numbers) < len(column) else column
     schema = _SCHEMAS[kind]
-    found = pa.Table.from_arrays(_share_null_buffers([_column(column, field) for field in schema]), schema=schema)
+    actions_table = pa.Table.from_arrays(
+        _share_null_buffers([_column(column, field) for field in schema]), schema=schema
+    )
     for name in _REQUIRED[kind]:
-        if found[name].null_count:
+        if actions_table[name].null_count:
             raise ValueError(f"an action {kind} has no {name}")
-    return _with_lines(found, numbers)
+    return _with_lines(actions_table, numbers)
 
 
 def _share_null_buffers(columns: list[pa.Array]) -> list[pa.Array]:
-    """The same columns; those without any value share one buffer of zeros, since most tables have many of these."""
+    """The same columns; those without any value share one buffer of zeros, since most tables have many such columns."""
     empty = [i for i, values in enumerate(columns) if values.null_count == len(values)]
     nothing = pa.nulls(len(columns[0]), pa.struct([(str(i), columns[i].type) for i in empty]))
     return [nothing.field(str(i)) if i in empty else values for i, values in enumerate(columns)]
@@ -196,5 +200,5 @@ def _tag_keys(lines: bytes) -> list[str]:
     for match in _TAGGED.finditer(lines) if b'"tags"' in lines else ():
         action = json.loads(match[0])
         tags = [body.get("tags") for kind in _SCHEMAS if isinstance(body := action.get(kind), dict)]
-        keys.update(*(each for each in tags if isinstance(each, dict)))
+        keys.update(*(t for t in tags if isinstance(t, dict)))
     return sorted(keys)

@@ -1,8 +1,8 @@
-"""Commit files as they stand in the store: whole, or by ranges where one is long.
+"""Commit files in the store, read whole, or by ranges where one is long.
 
-Knows names, sizes and bytes; nothing of what the lines say. Guarantees: what is given out are whole lines, and all of
-them in order; of a long file only a few ranges are in memory; and what is read is the very file that was listed, so
-where it was replaced meanwhile, that is an error and no mixture.
+Knows names, sizes and bytes, not the content of the lines. Guarantees: readers get whole lines, and all of them in
+order; of a long file only a few ranges are in memory; and the bytes are those of the listed file: where it was replaced
+meanwhile, that is an error, never a mixture.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from anabranch._storage.local import LocalStore
 from anabranch.errors import CorruptLog, NotFound
 
 _READERS = 16
-_READ_TOGETHER = 3
-"""Fewer commits are read one after the other."""
+_MIN_PARALLEL = 3
+"""Minimum number of commits that are read in parallel."""
 LONG_BYTES = 32 << 20
-"""A longer file is read by ranges, once for its head and once for its files."""
+"""Size in bytes above which a file is read by ranges, once for its head and once for its files."""
 NEAR_BYTES, FAR_BYTES = 2 << 20, 16 << 20
-"""Of a range on a disk, which stays in the processor's memory while it is told apart, and of one behind a network."""
+"""Size of a range on a disk, which stays in the processor's cache while it is parsed, and over a network."""
 
 
 @dataclass(frozen=True)
@@ -37,44 +37,44 @@ class LongFile:
         return self.entry.size
 
     def parts(self) -> Iterator[bytes]:
-        """The file in parts of whole lines. Raises CorruptLog: it is gone, or another file stands there by now."""
-        begun: list[bytes] = []
-        for read in self._ranges(NEAR_BYTES if isinstance(self.store, LocalStore) else FAR_BYTES):
-            end = read.rfind(b"\n") + 1
+        """The file in parts of whole lines. Raises CorruptLog: it was removed or replaced."""
+        partial: list[bytes] = []
+        for data in self._ranges(NEAR_BYTES if isinstance(self.store, LocalStore) else FAR_BYTES):
+            end = data.rfind(b"\n") + 1
             if end:
-                yield b"".join([*begun, memoryview(read)[:end]])
-                begun = []
-            begun.append(read[end:])
-        if any(begun):
-            yield b"".join(begun)
+                yield b"".join([*partial, memoryview(data)[:end]])
+                partial = []
+            partial.append(data[end:])
+        if any(partial):
+            yield b"".join(partial)
 
     def _ranges(self, length: int) -> Iterator[bytes]:
-        """The bytes, one range ahead of what is asked for. The last comes only when the file is still the same."""
+        """The bytes, read one range ahead. The last range comes only if the file is still the same."""
         starts = range(0, self.entry.size, length)
         with ThreadPoolExecutor(1, thread_name_prefix="anabranch-ranges") as pool:
-            ahead = pool.submit(self._range, starts[0], length)
+            next_read = pool.submit(self._range, starts[0], length)
             for start in starts[1:]:
-                read, ahead = ahead.result(), pool.submit(self._range, start, length)
-                yield read
-            read = ahead.result()
-            self._check_is_the_same()
-            yield read
+                data, next_read = next_read.result(), pool.submit(self._range, start, length)
+                yield data
+            data = next_read.result()
+            self._check_unchanged()
+            yield data
 
     def _range(self, start: int, length: int) -> bytes:
         length = min(length, self.entry.size - start)
         try:
-            read = self.store.read_range(self.entry.name, start, length)
+            data = self.store.read_range(self.entry.name, start, length)
         except NotFound:
             raise file_gone_error(self.store, self.entry) from None
-        if len(read) < length:
+        if len(data) < length:
             raise self._replaced_error()
-        return read
+        return data
 
-    def _check_is_the_same(self) -> None:
-        now = self.store.head(self.entry.name)
-        if now is None:
+    def _check_unchanged(self) -> None:
+        current = self.store.head(self.entry.name)
+        if current is None:
             raise file_gone_error(self.store, self.entry)
-        if (now.size, now.etag) != (self.entry.size, self.entry.etag):
+        if (current.size, current.etag) != (self.entry.size, self.entry.etag):
             raise self._replaced_error()
 
     def _replaced_error(self) -> CorruptLog:
@@ -84,8 +84,7 @@ class LongFile:
 
 @dataclass(frozen=True)
 class Raw:
-    """A commit file as found in the store; ``identity`` (size, etag) distinguishes it from another one of the same
-    name.
+    """A commit file from the store; ``identity`` (size, etag) distinguishes it from another one of the same name.
 
     ``name`` is set for other files of such lines: a log compaction, or a checkpoint in JSON.
     """
@@ -103,7 +102,7 @@ class Raw:
 
     def parts(self) -> Iterator[bytes]:
         """The file in parts of whole lines, as few as memory allows; an empty file is one empty part. Raises
-        CorruptLog, as `LongFile.parts`.
+        CorruptLog: as `LongFile.parts`.
         """
         if isinstance(self.data, bytes):
             yield self.data
@@ -117,11 +116,11 @@ class Raw:
 
 
 def content_of(store: Store, entry: Entry) -> bytes | LongFile:
-    """What a file of JSON lines holds, as a listing described it.
+    """The content of a listed file of JSON lines.
 
     Raises:
         CorruptLog: it is larger than the setting allows, or than memory.
-        NotFound: it is not there, or another file is there now.
+        NotFound: it does not exist, or was replaced.
     """
     if entry.size <= LONG_BYTES:
         return whole(store, entry)
@@ -130,14 +129,14 @@ def content_of(store: Store, entry: Entry) -> bytes | LongFile:
 
 
 def file_gone_error(store: Store, entry: Entry) -> CorruptLog:
-    """The error for a file of the log that a listing showed, and that is not there."""
+    """The error for a listed file of the log that no longer exists."""
     reason = "the file was removed, or another one put in its place, while it was read."
     return CorruptLog(table=store.url, file=entry.name, reason=reason)
 
 
 def read_commit(store: Store, entry: Entry) -> Raw:
-    """A commit file, or a log compaction file, that a listing showed. Raises CorruptLog: the file was removed or
-    replaced after it was listed, or it is too large.
+    """Read a listed commit file or log compaction file. Raises CorruptLog: the file was removed or replaced after it
+    was listed, or it is too large.
     """
     version = commit_version(entry.name)
     if version is None:
@@ -150,10 +149,10 @@ def read_commit(store: Store, entry: Entry) -> Raw:
 
 
 def read_commits(store: Store, entries: Sequence[Entry]) -> list[Raw]:
-    """Several such files, in their order; from a store that answers over a network, several at once. Raises
-    CorruptLog, as `read_commit`.
+    """Read several such files, in their order; in parallel from a store behind a network. Raises CorruptLog: as
+    `read_commit`.
     """
-    if len(entries) < _READ_TOGETHER or isinstance(store, LocalStore):
+    if len(entries) < _MIN_PARALLEL or isinstance(store, LocalStore):
         return [read_commit(store, entry) for entry in entries]
     with ThreadPoolExecutor(min(_READERS, len(entries)), thread_name_prefix="anabranch-commits") as pool:
         return list(pool.map(lambda entry: read_commit(store, entry), entries))

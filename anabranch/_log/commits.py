@@ -31,21 +31,21 @@ from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.errors.rows import cause, detail
 
 ENGINE = "Anabranch/0.1.0"
-"""What our commits say of their writer."""
+"""The writer's name in our commits."""
 _FILES = frozenset({"add", "remove"})
-_OF_FILES = re.compile(rb'"(?:add|remove)"|\\u')
-"""In a line that may be a file action."""
+_FILE_ACTION = re.compile(rb'"(?:add|remove)"|\\u')
+"""Matches in a line that may be a file action."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 """A lone surrogate, as JSON escapes it."""
 _FEED = "cdc"
 _FEED_LINE = b'{"cdc":'
-_OF_CHECKPOINTS = ("checkpointMetadata", "sidecar")
+_CHECKPOINT_KINDS = ("checkpointMetadata", "sidecar")
 
 
 @dataclass(frozen=True)
 class Head:
-    """A commit apart from files: every other action, parsed; ``kinds`` are their names, ``others`` the actions that
-    only a checkpoint in JSON may have.
+    """A commit apart from files: every other action, parsed; ``kinds`` are the names of all actions, ``others`` the
+    actions that only a checkpoint in JSON may have.
     """
 
     info: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Commit:
 
     @property
     def version(self) -> int:
-        """The version that this commit made."""
+        """The version of this commit."""
         return self.raw.version
 
     @property
@@ -78,7 +78,7 @@ class Commit:
 
     @property
     def identity(self) -> tuple[int, str | None]:
-        """Size and etag of its file."""
+        """Size and etag of the commit file."""
         return self.raw.identity
 
     @property
@@ -103,14 +103,16 @@ class Commit:
 
     @property
     def in_order(self) -> pa.Table:
-        """The kind, path and dataChange of its file actions, in the order of its lines; those that begin in another way
-        than our own come last.
+        """The kind, path and dataChange of the file actions, in the order of the lines; lines that do not begin as ours
+        do come last.
         """
-        of_kinds = [
-            each.select(["line", "path", "dataChange"]).append_column("kind", pa.array([kind] * len(each), pa.string()))
-            for kind, each in zip(("add", "remove"), self._file_actions, strict=True)
+        tables = [
+            actions.select(["line", "path", "dataChange"]).append_column(
+                "kind", pa.array([kind] * len(actions), pa.string())
+            )
+            for kind, actions in zip(("add", "remove"), self._file_actions, strict=True)
         ]
-        return pa.concat_tables(of_kinds).sort_by("line").drop_columns(["line"])
+        return pa.concat_tables(tables).sort_by("line").drop_columns(["line"])
 
     def file_lines(self) -> Iterator[bytes]:
         """The lines of its file actions, in parts of whole lines."""
@@ -122,25 +124,25 @@ class Commit:
 
 
 def own_txn_id(head: Head) -> str | None:
-    """The id of the transaction of ours that wrote a commit; None of a commit that another engine wrote."""
-    engine, found = head.info.get("engineInfo"), head.info.get("txnId")
+    """The id of the transaction of ours that wrote a commit; None for a commit of another engine."""
+    engine, txn_id = head.info.get("engineInfo"), head.info.get("txnId")
     is_own = isinstance(engine, str) and engine.partition("/")[0] == ENGINE.partition("/")[0]
-    return found if is_own and isinstance(found, str) else None
+    return txn_id if is_own and isinstance(txn_id, str) else None
 
 
 def parse_head(table: str, raw: Raw) -> Head:
-    """All actions but files. For a pure append this is enough of each winner. Raises CorruptLog: the file is empty, or
-    a line is not an action.
+    """All actions but files, which is enough to judge a pure append. Raises CorruptLog: the file is empty, or a line is
+    not an action.
     """
     by_kind: dict[str, list[Any]] = {}
     with enough_memory(table, raw.file):
         for _, others in _separate_lines(table, raw):
             if any(text.startswith(_FEED_LINE) for text in others):
                 by_kind.setdefault(_FEED, [])
-            with _whole(table, raw):
+            with _translate_errors(table, raw):
                 _collect(by_kind, (_parse_line(table, raw, text) for text in others if _is_action(text)))
-        with _whole(table, raw):
-            return _head(by_kind)
+        with _translate_errors(table, raw):
+            return _make_head(by_kind)
 
 
 def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commit:
@@ -155,9 +157,9 @@ def parse_commit(table: str, raw: Raw, partition_keys: Collection[str]) -> Commi
 def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]) -> tuple[pa.Table, pa.Table]:
     """The file actions of many commits at once, oldest first; ``line`` is the place in the whole sequence.
 
-    ``partition_keys`` are those of the table after the last of them: a commit that changes the partitioning replaces
-    every file. Other actions are not parsed again: whoever needs files has read the heads. Raises CorruptLog: a file is
-    empty, or a file action is not as it must be.
+    ``partition_keys`` are those of the table after the last commit: one that changes the partitioning replaces every
+    file. Other actions are not parsed again, since the caller has read the heads. Raises CorruptLog: a file is empty,
+    or a file action is malformed.
     """
     largest = max(raws, key=lambda raw: len(raw.data)).file if raws else ""
     with enough_memory(table, largest):
@@ -173,49 +175,51 @@ def parse_files(table: str, raws: Sequence[Raw], partition_keys: Collection[str]
 
 
 def _parse_pieces(lines: Iterable[bytes], columns: Collection[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """The actions of each piece, in order; several threads parse, and no more pieces are cut out than they take."""
+    """The actions of each piece, in order; several threads parse, and pieces are cut only as fast as needed."""
 
     def parse(piece: tuple[int, bytes]) -> tuple[pa.Table, pa.Table]:
-        start, some = piece
-        return _shift_line_numbers(file_actions(some, columns), start)
+        start, text = piece
+        return _shift_line_numbers(file_actions(text, columns), start)
 
-    first, *second = islice(found := pieces(lines), 2)
+    first, *second = islice(remaining := pieces(lines), 2)
     if not second:
         yield parse(first)
         return
     workers, waiting = os.cpu_count() or 1, deque[Future[tuple[pa.Table, pa.Table]]]()
     with ThreadPoolExecutor(workers, thread_name_prefix="anabranch-parse") as pool:
-        for piece in chain((first, *second), found):
+        for piece in chain((first, *second), remaining):
             waiting.append(pool.submit(parse, piece))
             if len(waiting) > workers:
                 yield waiting.popleft().result()
-        yield from (each.result() for each in waiting)
+        yield from (future.result() for future in waiting)
 
 
 def _shift_line_numbers(actions: tuple[pa.Table, pa.Table], start: int) -> tuple[pa.Table, pa.Table]:
-    """The same with larger line numbers: advanced by the number of bytes before, since a line has at least one."""
-    adds, removes = (_further(each, start) if start else each for each in actions)
+    """Add to the line numbers the number of bytes before, which is at least the number of lines before."""
+    adds, removes = (_add_to_lines(table, start) if start else table for table in actions)
     return adds, removes
 
 
-def _further(actions: pa.Table, start: int) -> pa.Table:
+def _add_to_lines(actions: pa.Table, start: int) -> pa.Table:
     index = actions.column_names.index("line")
     return actions.set_column(index, "line", pc.add(actions["line"], start))
 
 
 def _file_lines(table: str, raw: Raw) -> Iterator[bytes]:
-    """The file actions in parts of whole lines; last come those that begin in another way."""
+    """The file actions in parts of whole lines; those in lines that do not begin as ours do come last."""
     odd: list[bytes] = []
     for lines, others in _separate_lines(table, raw):
         yield from lines.parts()
-        found = (_parse_line(table, raw, text) for text in others if _OF_FILES.search(text) and _is_action(text))
-        odd += [json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in found if _FILES & each.keys()]
+        actions = (_parse_line(table, raw, text) for text in others if _FILE_ACTION.search(text) and _is_action(text))
+        odd += [
+            json.dumps(action, separators=(",", ":")).encode() + b"\n" for action in actions if _FILES & action.keys()
+        ]
     yield from odd
 
 
 def _separate_lines(table: str, raw: Raw) -> Iterator[tuple[FileLines, list[bytes]]]:
-    """The lines that begin as file actions, and all others, part by part. Raises CorruptLog: the file is empty, or its
-    last line is cut off.
+    """The lines that begin as file actions, and all other lines, part by part. Raises CorruptLog: the file is empty, or
+    its last line is cut off.
     """
     is_empty, last = True, b""
     for part in raw.parts():
@@ -229,20 +233,20 @@ def _separate_lines(table: str, raw: Raw) -> Iterator[tuple[FileLines, list[byte
 
 
 def _is_action(text: bytes) -> bool:
-    """Whether a line is to be parsed: change data is not, of which there may be a million lines."""
+    """Whether a line is to be parsed: change data is not, which may have a million lines."""
     return bool(text.strip()) and not text.startswith(_FEED_LINE)
 
 
 def _collect(by_kind: dict[str, list[Any]], actions: Iterable[Mapping[str, Any]]) -> None:
-    """Note what is kept of each action."""
+    """Collect the values of actions by kind."""
     for action in actions:
         for kind, body in action.items():
             by_kind.setdefault(kind, []).append(_VALUES[kind](body) if kind in _VALUES else body)
 
 
 def _check_end(table: str, raw: Raw, data: bytes) -> None:
-    """Raises unless the last line is whole, also where file actions are not parsed: a truncated file ends in part of a
-    line.
+    """Raises CorruptLog unless the last line is whole, even if file actions are not parsed: a truncated file ends in
+    part of a line.
     """
     end = len(data)
     while end and data[end - 1] in b" \t\r\n":
@@ -265,8 +269,8 @@ def _parse_line(table: str, raw: Raw, text: bytes) -> dict[str, Any]:
 
 
 def _without_surrogates(table: str, raw: Raw, action: dict[str, Any]) -> dict[str, Any]:
-    """The action, unless its texts hold a lone surrogate, which cannot be written again. In ``commitInfo`` a surrogate
-    becomes a question mark, since no reader depends on that.
+    """The action. Raises CorruptLog: its texts hold a lone surrogate, which cannot be written again. In ``commitInfo``
+    a surrogate becomes a question mark, since no reader depends on it.
     """
     try:
         json.dumps(action, ensure_ascii=False).encode()
@@ -278,70 +282,70 @@ def _without_surrogates(table: str, raw: Raw, action: dict[str, Any]) -> dict[st
     return action
 
 
-def _head(by_kind: Mapping[str, list[Any]]) -> Head:
+def _make_head(by_kind: Mapping[str, list[Any]]) -> Head:
     return Head(
         info=next(iter(by_kind.get("commitInfo", ())), {}),
-        protocol=_only(by_kind, "protocol"),
-        metadata=_only(by_kind, "metaData"),
+        protocol=_single_action(by_kind, "protocol"),
+        metadata=_single_action(by_kind, "metaData"),
         app_transactions=tuple(by_kind.get("txn", ())),
         domains=tuple(by_kind.get("domainMetadata", ())),
         kinds=frozenset(by_kind),
-        others={kind: by_kind[kind] for kind in _OF_CHECKPOINTS if kind in by_kind},
+        others={kind: by_kind[kind] for kind in _CHECKPOINT_KINDS if kind in by_kind},
     )
 
 
 @contextmanager
-def _whole(table: str, raw: Raw) -> Iterator[None]:
+def _translate_errors(table: str, raw: Raw) -> Iterator[None]:
     """Converts the errors of malformed actions within the block into one with the name of the file."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, InvalidSchema) as error:
-        reason = f"an action is not whole ({_why(error)})."
+        reason = f"an action is not whole ({_describe_fault(error)})."
         raise CorruptLog(table=table, file=raw.file, reason=reason) from cause(error)
 
 
-def _why(error: Exception) -> str:
-    """What is wrong with an action: our own sentence on a field, which is lacking or is no such value, as it stands."""
+def _describe_fault(error: Exception) -> str:
+    """The fault of an action: our own sentence on a field, or the error's detail."""
     if isinstance(error, NotWhole):
         return str(error)
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else detail(error)
 
 
-def _info(body: Any) -> Mapping[str, Any]:
+def _parse_info(body: Any) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise NotWhole("commitInfo is no object")
     optional_number_in(body, "inCommitTimestamp")
     return body
 
 
-def _metadata(body: Mapping[str, Any]) -> Metadata:
+def _parse_metadata(body: Mapping[str, Any]) -> Metadata:
     metadata = Metadata.from_json(body)
     _ = metadata.schema  # parsed now, so that a damaged one is refused by the file's name
     return metadata
 
 
 _VALUES: Mapping[str, Callable[[Any], Any]] = {
-    "commitInfo": _info,
+    "commitInfo": _parse_info,
     "protocol": Protocol.from_json,
-    "metaData": _metadata,
+    "metaData": _parse_metadata,
     "txn": AppTransaction.from_json,
     "domainMetadata": DomainMetadata.from_json,
     _FEED: lambda _: None,
     "add": lambda _: None,
     "remove": lambda _: None,
 }
-"""What is kept of an action by its kind; of any other, its body."""
+"""Functions that convert the body of an action by its kind; other bodies are kept as they are."""
 
 
-def _only(by_kind: Mapping[str, list[Any]], kind: str) -> Any:
-    found = by_kind.get(kind, [])
-    if len(found) > 1:
-        raise NotWhole(f"{len(found)} {kind} actions in one commit")
-    return found[0] if found else None
+def _single_action(by_kind: Mapping[str, list[Any]], kind: str) -> Any:
+    actions = by_kind.get(kind, [])
+    if len(actions) > 1:
+        raise NotWhole(f"{len(actions)} {kind} actions in one commit")
+    return actions[0] if actions else None
 
 
 def _refusal(table: str, raws: Sequence[Raw], columns: Collection[str], reason: str) -> CorruptLog:
-    """The error with the file of the refused line."""
+    """The error that names the file of the refused line."""
     for raw in raws:
         for number, text in enumerate(raw.lines(), start=1):
             if text.strip() and not _is_json(text):

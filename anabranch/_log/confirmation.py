@@ -1,9 +1,9 @@
 """Confirms the list of live files by a second source before anything is deleted.
 
-Knows the log of one version, and nothing of the folder. Guarantee: where `confirm` returns, the live files of the
-snapshot are those that the version's checksum file sums up; or those of another segment of the log, or of an older
-checksum file with the commits after it; or, where the log has none of these, those of the same files read again, every
-line of which is known. No file shows that the log once had later versions. Otherwise it refuses, and names the file.
+Knows the log of one version, and nothing of the folder. Guarantee: where `confirm` returns, the snapshot's live files
+agree with the sums of the version's checksum file; or with another segment of the log, or an older checksum file and
+the commits after it; or, where the log has none of these, with a second read of the same files, every line of which is
+known. No file shows that the log once had later versions. Otherwise it refuses, and names the file.
 
 docs/verbs/vacuum.md says the same for users.
 """
@@ -54,13 +54,13 @@ def confirm(snapshot: Snapshot) -> None:
     stated = _try_read_checksum(snapshot, snapshot.version)
     _confirm_by_commits(snapshot)
     if stated is None:
-        _confirm_anew(snapshot)
+        _confirm_by_reading_again(snapshot)
         return
-    different = stated.differs_from(snapshot.files)
+    differences = stated.differs_from(snapshot.files)
     if not stated.describes(snapshot.metadata, snapshot.protocol):
-        different = [*different, "it states another protocol or metadata"]
-    if different:
-        raise _unconfirmed_error(snapshot, checksum_name(snapshot.version), f"{'; '.join(different)}.")
+        differences = [*differences, "it states another protocol or metadata"]
+    if differences:
+        raise _unconfirmed_error(snapshot, checksum_name(snapshot.version), f"{'; '.join(differences)}.")
 
 
 def check_end(snapshot: Snapshot) -> None:
@@ -68,15 +68,15 @@ def check_end(snapshot: Snapshot) -> None:
     store, hint = snapshot.store, read_hint(snapshot.store)
     listing = store.list_from(first_name(snapshot.version))
     commits = {commit_version(entry.name) for entry in listing}
-    said = [
+    candidates = [
         (name, version)
         for name, version in _versions_in_names(entry.name for entry in listing)
         if version not in commits
     ]
-    said += [(LAST_CHECKPOINT, hint.version)] if hint is not None and hint.version not in commits else []
-    for name, version in said:
+    candidates += [(LAST_CHECKPOINT, hint.version)] if hint is not None and hint.version not in commits else []
+    for name, version in candidates:
         if version > snapshot.version and store.head(commit_name(version)) is None:
-            reason = f"it speaks of version {version}, of which there is no commit."
+            reason = f"it refers to version {version}, which has no commit."
             raise _unconfirmed_error(snapshot, name, reason)
 
 
@@ -84,7 +84,7 @@ def from_other_segment(snapshot: Snapshot, version: int) -> Snapshot | None:
     """The table at a version from a segment without a checkpoint of that version; None where there is none. Raises
     CorruptLog: the segment is damaged.
     """
-    own = {found.name for found in checkpoints_in(snapshot.store.list_from(first_name(version)))}
+    own = {c.name for c in checkpoints_in(snapshot.store.list_from(first_name(version)))}
     try:
         segment = find_segment(snapshot.store, version, own)
     except AnabranchError:
@@ -92,12 +92,12 @@ def from_other_segment(snapshot: Snapshot, version: int) -> Snapshot | None:
     return load_snapshot(snapshot.store, segment)
 
 
-def _confirm_anew(snapshot: Snapshot) -> None:
-    """By reading the version again; every segment of it must give the same files."""
+def _confirm_by_reading_again(snapshot: Snapshot) -> None:
+    """Confirm by reading the version again; every segment of it must give the same files."""
     first = find_segment(snapshot.store, snapshot.version)
     _check_same(snapshot, first)
     if first.checkpoint is not None:
-        other = _other(snapshot, {first.checkpoint.name})
+        other = _try_find_segment(snapshot, {first.checkpoint.name})
         if other is not None:
             _check_same(snapshot, other)
     since = max(first.checkpoint.version if first.checkpoint else -1, _last_checksum_version(snapshot, first))
@@ -105,12 +105,12 @@ def _confirm_anew(snapshot: Snapshot) -> None:
 
 
 def _confirm_by_commits(snapshot: Snapshot) -> None:
-    """By the commits alone, or from the oldest checkpoint on: they have paths, where a checksum file only has sums, and
-    no later checkpoint or compaction confirms itself.
+    """Confirm by the commits alone, or from the oldest checkpoint on: they have paths, where a checksum file only has
+    sums, and no later checkpoint or compaction confirms itself.
     """
-    known = [found.name for found in checkpoints_in(snapshot.store.list_from(first_name(0)))]
-    for but in (set(known), set(known[1:])):
-        segment = _other(snapshot, but)
+    names = [c.name for c in checkpoints_in(snapshot.store.list_from(first_name(0)))]
+    for but in (set(names), set(names[1:])):
+        segment = _try_find_segment(snapshot, but)
         if segment is not None:
             _check_same(snapshot, segment.without_compacted())
             return
@@ -120,16 +120,18 @@ def _check_same(snapshot: Snapshot, segment: Segment) -> None:
     files = load_snapshot(snapshot.store, segment).files
     if not same_files(snapshot.files, files):
         name = segment.checkpoint.name if segment.checkpoint else segment.newest.name
-        known = len(snapshot.files)
-        reason = f"read from there, the version has {len(files)} live files, which are not the {known} that are known."
+        expected = len(snapshot.files)
+        reason = (
+            f"read from there, the version has {len(files)} live files, which are not the {expected} that are known."
+        )
         raise _unconfirmed_error(snapshot, name, reason)
 
 
-def _other(snapshot: Snapshot, but: set[str]) -> Segment | None:
+def _try_find_segment(snapshot: Snapshot, but: set[str]) -> Segment | None:
     try:
         return find_segment(snapshot.store, snapshot.version, but)
     except AnabranchError:
-        return None  # what came before the checkpoint was cleaned up
+        return None  # the commits before the checkpoint were cleaned up
 
 
 def _last_checksum_version(snapshot: Snapshot, segment: Segment) -> int:
@@ -145,15 +147,17 @@ def _last_checksum_version(snapshot: Snapshot, segment: Segment) -> int:
 
 
 def _try_read_checksum(snapshot: Snapshot, version: int) -> Checksum | None:
-    found = read_checksum(snapshot.store, version)
-    return found if found is not None and found.metadata.id == snapshot.metadata.id else None
+    checksum = read_checksum(snapshot.store, version)
+    return checksum if checksum is not None and checksum.metadata.id == snapshot.metadata.id else None
 
 
 def _check_unique(snapshot: Snapshot) -> None:
     paths = snapshot.files["path"]
     if pc.count_distinct(paths).as_py() != len(paths):
-        twice = pc.value_counts(paths).filter(pc.greater(pc.value_counts(paths).field("counts"), 1))
-        raise _unconfirmed_error(snapshot, twice[0]["values"].as_py(), "the log has this file live more than once.")
+        duplicates = pc.value_counts(paths).filter(pc.greater(pc.value_counts(paths).field("counts"), 1))
+        raise _unconfirmed_error(
+            snapshot, duplicates[0]["values"].as_py(), "the log has this file live more than once."
+        )
 
 
 def _versions_in_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
@@ -165,17 +169,17 @@ def _versions_in_names(names: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _check_lines(snapshot: Snapshot, commits: Iterable[Any]) -> None:
-    """Raises if these commits hold anything unknown: a field or action whose name was garbled looks like that."""
+    """Raises if these commits hold an unknown field or action, which may be one whose name was garbled."""
     for entry in commits:
         raw = read_commit(snapshot.store, entry)
         for number, text in enumerate(raw.lines(), start=1):
-            unknown = _unknown(text) if text.strip() else None
+            unknown = _describe_unknown(text) if text.strip() else None
             if unknown is not None:
-                reason = f"line {number} has {unknown}, which is not known here, and no checksum file speaks for it."
+                reason = f"line {number} has {unknown}, which is unknown, and no checksum file confirms it."
                 raise _unconfirmed_error(snapshot, raw.file, reason)
 
 
-def _unknown(text: bytes) -> str | None:
+def _describe_unknown(text: bytes) -> str | None:
     try:
         action = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""File lines: the lines of a commit file that are file actions, told from the others, and in pieces of bounded size.
+"""Separates the lines of a commit file that are file actions from the others, and cuts them into bounded pieces.
 
-Knows how such lines begin, and not what they hold. Pure. Guarantee: a line that does not begin as a file action is told
-apart, whatever it holds; pieces are whole lines, and all of them in order.
+Knows how such lines begin, and not their content. Pure. Guarantee: a line that does not begin as a file action counts
+as another, whatever it holds; pieces are whole lines, and all of them in order.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 _FILE_LINE = (b'{"add":', b'{"remove":')
-_BEFORE_ANOTHER = re.compile(rb'\n(?!\{"(?:add|remove)":)')
+_BEFORE_OTHER_LINE = re.compile(rb'\n(?!\{"(?:add|remove)":)')
 """The end of a line before one that begins otherwise; a fixed first byte lets `re` search at memory's speed."""
 PIECE_BYTES = 2 << 20
-"""About this many bytes of file actions are parsed at once by each thread, which bounds the memory of parsing."""
+"""Bytes of file actions that each thread parses at once, approximately; this bounds the memory of parsing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class FileLines:
     runs: tuple[tuple[int, int], ...]
 
     def parts(self) -> Iterator[bytes]:
-        """The same in parts of whole lines, each about `PIECE_BYTES` at most and ending with a newline."""
+        """The file actions in parts of whole lines, each of about `PIECE_BYTES` at most, ending with a newline."""
         for start, end in self.runs:
             while start < end:
                 cut = self.data.find(b"\n", start + PIECE_BYTES, end) + 1 or end
@@ -37,29 +37,29 @@ class FileLines:
 
 def separate_file_lines(data: bytes) -> tuple[FileLines, list[bytes]]:
     """The lines that begin as a file action, by position, and all others."""
-    runs, others, at = [], [], 0
-    begins = () if data.startswith(_FILE_LINE) else (0,)
-    for begin in chain(begins, (match.end() for match in _BEFORE_ANOTHER.finditer(data))):
-        if at < begin:
-            runs.append((at, begin))
-        end = data.find(b"\n", begin)
+    runs, others, start = [], [], 0
+    first = () if data.startswith(_FILE_LINE) else (0,)
+    for other in chain(first, (match.end() for match in _BEFORE_OTHER_LINE.finditer(data))):
+        if start < other:
+            runs.append((start, other))
+        end = data.find(b"\n", other)
         end = len(data) if end < 0 else end
-        others.append(data[begin:end])
-        at = end + 1
-    if at < len(data):
-        runs.append((at, len(data)))
+        others.append(data[other:end])
+        start = end + 1
+    if start < len(data):
+        runs.append((start, len(data)))
     return FileLines(data, tuple(runs)), others
 
 
 def pieces(parts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """At least one piece of whole lines, all in order, each with the number of bytes before it."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     start = size = 0
     for part in parts:
-        held.append(part)
+        pending.append(part)
         size += len(part)
         if size >= PIECE_BYTES:
-            yield start, b"".join(held)
-            held, start, size = [], start + size, 0
-    if held or not start:
-        yield start, b"".join(held)
+            yield start, b"".join(pending)
+            pending, start, size = [], start + size, 0
+    if pending or not start:
+        yield start, b"".join(pending)

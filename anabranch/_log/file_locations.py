@@ -2,7 +2,7 @@
 
 Knows both spellings of paths and how stores are opened; this is the only place that resolves a path. Guarantee: a file
 in the table's folder is found through the table's own store, however the path is spelled; a file outside it, as in a
-shallow clone, belongs to another table and is only read; it is looked for on the table's own store, or on one that the
+shallow clone, belongs to another table and is only read; it is opened on the table's own store, or on one that the
 user allows, and nowhere else.
 
 `ALLOWED_STORES` in the environment counts for the whole process, the storage option of that name for one store.
@@ -35,7 +35,7 @@ def locate_in_store(store: Store, path: str) -> tuple[Store, str]:
         UnknownStore: it names no store.
 
     Example:
-        >>> located_file(store, "file:/data/origin/part%201.parquet")
+        >>> locate_in_store(store, "file:/data/origin/part%201.parquet")
         (LocalStore(root='/data/origin'), 'part 1.parquet')
     """
     folder, name = locate_file(store.url, path, allowed_stores(store))

@@ -20,7 +20,7 @@ _COMPACTED = re.compile(rf"^{FOLDER}/(\d{{20}})\.(\d{{20}})\.compacted\.json$")
 
 
 class CheckpointName(NamedTuple):
-    """The parts of a checkpoint file's name: version, which ``part`` of how many, and a UUID or None."""
+    """The parts of a checkpoint file's name: version, number of the ``part`` among ``parts``, and a UUID or None."""
 
     version: int
     part: int = 1
@@ -93,5 +93,5 @@ def checkpoint_file(name: str) -> CheckpointName | None:
 
 def checkpoint_version(name: str) -> int | None:
     """The version of a checkpoint file's name, of any kind, else None."""
-    found = checkpoint_file(name)
-    return found.version if found else None
+    parsed = checkpoint_file(name)
+    return parsed.version if parsed else None

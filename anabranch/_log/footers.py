@@ -16,7 +16,7 @@ from anabranch._storage.contract import Entry, Store
 from anabranch.errors import NotFound
 
 _TAIL_BYTES = 64 * 1024
-_LARGEST_BYTES = 256 << 20  # many times what the widest files have; a file may come from a stranger
+_LARGEST_BYTES = 256 << 20  # many times the size for the widest files; a file may come from an untrusted source
 _LEAST_BYTES, _LAST_BYTES = 12, 8
 MAGIC = b"PAR1"
 _MAGICS = (MAGIC, b"PARE")  # the latter ends a file whose footer is encrypted
@@ -28,8 +28,8 @@ def read_footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 
 def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
-    """The same, after a check that it is consistent: Arrow aborts the process when asked for a column chunk of another
-    type than its column. Raises ValueError: it contradicts itself.
+    """A Parquet file's footer, after a check that it is consistent: Arrow aborts the process when it reads a column
+    chunk of another type than its column. Raises ValueError: it contradicts itself.
     """
     tail = read_tail(store, entry)
     footer = pq.read_metadata(io.BytesIO(tail))
@@ -38,8 +38,8 @@ def read_whole_footer(store: Store, entry: Entry) -> pq.FileMetaData:
 
 
 def read_tail(store: Store, entry: Entry) -> bytes:
-    """The end of a Parquet file, with its whole footer. Raises ValueError: it is too short for one, or its footer
-    would be larger than any that is read.
+    """The end of a Parquet file, with its whole footer. Raises ValueError: the file is too short, or its footer exceeds
+    the limit.
     """
     tail = store.read_range(entry.name, -min(_TAIL_BYTES, entry.size), min(_TAIL_BYTES, entry.size))
     length = _length(tail, entry.name)
@@ -49,7 +49,7 @@ def read_tail(store: Store, entry: Entry) -> bytes:
 
 
 def footer_in(tail: bytes, name: str) -> bytes:
-    """The footer in the end of a Parquet file. Raises ValueError: it is not there."""
+    """The footer in the end of a Parquet file. Raises ValueError: it is incomplete."""
     length = _length(tail, name)
     if length > len(tail):
         raise ValueError(f"{name} has {len(tail)} bytes, and a footer of {length}")
@@ -72,7 +72,7 @@ def check_is_parquet(store: Store, name: str) -> None:
 
 
 def _length(tail: bytes, name: str) -> int:
-    """The length of the footer and the bytes after it. What is not Parquet is not quoted: it may be anything."""
+    """The length of the footer and the bytes after it. Other files are not quoted: they may hold anything."""
     if len(tail) < _LEAST_BYTES:
         raise ValueError(f"{name} has {len(tail)} bytes, which is less than any Parquet file")
     if tail[-4:] not in _MAGICS:

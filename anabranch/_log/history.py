@@ -24,12 +24,12 @@ class HistoryEntry:
 
 
 def history(log: Log, limit: int | None = None, metadata: Metadata | None = None) -> Iterator[HistoryEntry]:
-    """The newest versions first, at most ``limit``, with the timestamps of time travel; those whose commit files were
-    cleaned up are missing. The newest ``metadata`` says whether commits have in-commit timestamps.
+    """The newest versions first, at most ``limit``, with the timestamps of time travel; versions whose commit files
+    were cleaned up are missing. The newest ``metadata`` determines which commits have in-commit timestamps.
     """
-    line = timeline(log.store, metadata)
-    for place in list(range(len(line)))[::-1][:limit]:
-        raw = read_commit(log.store, line.entries[place])
+    commits = timeline(log.store, metadata)
+    for position in list(range(len(commits)))[::-1][:limit]:
+        raw = read_commit(log.store, commits.entries[position])
         info = parse_head(log.table, raw).info
-        stated = info.get(IN_COMMIT) if place >= line.first_in_commit_place else None
-        yield HistoryEntry(raw.version, int(line.file_times_ms[place] if stated is None else stated), info)
+        stated = info.get(IN_COMMIT) if position >= commits.first_in_commit_place else None
+        yield HistoryEntry(raw.version, int(commits.file_times_ms[position] if stated is None else stated), info)

@@ -1,7 +1,7 @@
 """The hint ``_last_checkpoint``, which saves readers a long listing.
 
 Knows PROTOCOL.md, sections "Last Checkpoint File" and "JSON checksum". Guarantee: a hint that is missing, broken, or
-against its own checksum gives None; its users check that the checkpoint exists.
+inconsistent with its own checksum gives None; its users check that the checkpoint exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Number(str):
 @dataclass(frozen=True)
 class Hint:
     """The content of the hint for the checkpoint of ``version``: its numbers of ``actions`` and ``adds``, None where
-    absent; ``sealed`` if it has a checksum, which is right.
+    absent; ``sealed`` if it has a correct checksum.
     """
 
     version: int
@@ -41,7 +41,9 @@ def read_hint(store: Store) -> Hint | None:
     """The hint, or None where it cannot be trusted."""
     try:
         text = size_limits.hint(store, LAST_CHECKPOINT)
-        hint = json.loads(text, object_pairs_hook=_once, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+        hint = json.loads(
+            text, object_pairs_hook=_unique_members, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+        )
         if "checksum" in hint and hint["checksum"] != _digest(hint):
             return None
         actions, adds = _count(hint.get("size")), _count(hint.get("numOfAddFiles"))
@@ -82,11 +84,11 @@ def _digest(hint: Mapping[str, Any]) -> str:
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
-        for name, each in value.items():
-            yield from _leaves(each, (*path, _text(name)))
+        for name, member in value.items():
+            yield from _leaves(member, (*path, _text(name)))
     elif isinstance(value, list):
-        for i, each in enumerate(value):
-            yield from _leaves(each, (*path, str(i)))
+        for i, item in enumerate(value):
+            yield from _leaves(item, (*path, str(i)))
     else:
         is_plain = isinstance(value, str) and not isinstance(value, _Number)
         yield (
@@ -99,8 +101,8 @@ def _text(value: str) -> str:
     return f'"{quote(value, safe="-._~")}"'
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key stands there twice")
-    return found
+    return members

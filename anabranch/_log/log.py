@@ -33,14 +33,14 @@ from anabranch.errors import AlreadyExists, CorruptLog, NotATable, UnsupportedFe
 from anabranch.errors.process_state import cache
 
 _newest = cache("newest snapshots", 1000)
-_sums = cache("checksums", 1000)
+_checksums = cache("checksums", 1000)
 MOST_FILES = 4_000_000
-"""The snapshots that are kept know no more files together; each takes about 300 bytes."""
-_LOOKS = 2
+"""Maximum number of files in all cached snapshots together; each takes about 300 bytes."""
+_ATTEMPTS = 2
 _FEW_COMMITS = 20
-"""A snapshot whose files nobody has read follows the log over so many commits before a checkpoint, and no more."""
-_SUMMED_BYTES = 4 << 20
-"""A checksum file is computed from a commit file up to this size."""
+"""Maximum number of commits up to a checkpoint over which a snapshot without loaded files follows the log."""
+_MAX_COMMIT_BYTES = 4 << 20
+"""Maximum size of a commit file from which a checksum file is computed."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Before:
 
     @property
     def own_txn_id(self) -> str | None:
-        """The id of the transaction of ours that wrote the version; None where that is not known here."""
+        """The id of the transaction of ours that wrote the version; None where it is unknown."""
         return own_txn_id(self.winners[-1].head) if self.winners else self.snapshot.state.own_txn_id
 
     def try_checksum(self) -> Checksum | None:
-        """The version's checksum from its files, where they have been read. What a winner of another engine does to the
-        totals its commit alone does not tell: it may name live files again.
+        """The version's checksum from its files, where they have been read. It is unknown behind a winner: the commit
+        of another engine may add live files again, so that it alone does not determine the totals.
         """
         return self.snapshot.checksum() if self.snapshot.files_are_loaded and not self.winners else None
 
@@ -105,10 +105,10 @@ class Log:
             return None
 
     def _without_files(self, error: NotATable) -> NotATable:
-        """The same error, which says where no file lies at the path; one list of the folder alone tells."""
+        """The same error, with a reason that says so where the path holds no file; it takes one list of the folder."""
         try:
             is_empty = not self.store.list_from("")
-        except Exception:  # then the first error says enough
+        except Exception:  # then the first error suffices
             return error
         reason = f"Path does not exist: {self.table}, or it holds no file."
         return NotATable(**{**error.facts, "reason": reason}) if is_empty else error
@@ -117,47 +117,47 @@ class Log:
         """Whether there is a table."""
         return self.newest() is not None
 
-    def commits_after(self, known: LogPosition, partition_keys: Collection[str] = ()) -> list[Commit] | None:
-        """Every commit after a known position, oldest first; None where another table is now at this path.
+    def commits_after(self, position: LogPosition, partition_keys: Collection[str] = ()) -> list[Commit] | None:
+        """Every commit after a position, oldest first; None where another table is now at this path.
 
         Raises:
             CorruptLog: one of them is missing or damaged.
             VersionCleanedUp: one of them was cleaned up; to put another in its place would go back in time.
         """
-        listing = self.store.list_from(first_name(max(known.version, 0)))
+        listing = self.store.list_from(first_name(max(position.version, 0)))
         entries = _commit_entries(listing)
-        own = [entry for entry in entries if commit_version(entry.name) == known.version]
-        if not self._is_there(known, own[0] if own else None, is_alone=not entries):
+        own = [entry for entry in entries if commit_version(entry.name) == position.version]
+        if not self._contains(position, own[0] if own else None, is_alone=not entries):
             return None
         try:
-            later = fill_gaps(self.store, entries[len(own) :], known.version + 1)
+            later = fill_gaps(self.store, entries[len(own) :], position.version + 1)
         except CorruptLog as gap:
-            raise error_if_cleaned_up(self.store, known.version) or gap from gap
-        self._refuse_cleaned_up(listing, known.version + len(later))
+            raise error_if_cleaned_up(self.store, position.version) or gap from gap
+        self._refuse_cleaned_up(listing, position.version + len(later))
         return [parse_commit(self.table, raw, partition_keys) for raw in read_commits(self.store, later)]
 
-    def _is_there(self, known: LogPosition, own: Entry | None, *, is_alone: bool) -> bool:
-        """Whether a known version is one of the table that is here now. Where its commit was cleaned up, since then or
-        before, the id of the table tells.
+    def _contains(self, position: LogPosition, own: Entry | None, *, is_alone: bool) -> bool:
+        """Whether a position belongs to the table that is now at this path. The table's id decides where the commit was
+        cleaned up, before or since.
         """
-        if own is not None and known.identity is not None:
-            return known.identity == (own.size, own.etag)
-        if known.identity is not None and is_alone:
-            return False  # not even the known one is there any more
-        newest = self.newest() if known.table_id is not None else None
-        return known.table_id is None or (newest is not None and newest.metadata.id == known.table_id)
+        if own is not None and position.identity is not None:
+            return position.identity == (own.size, own.etag)
+        if position.identity is not None and is_alone:
+            return False  # not even the commit at the position is left
+        newest = self.newest() if position.table_id is not None else None
+        return position.table_id is None or (newest is not None and newest.metadata.id == position.table_id)
 
     def find_oldest_replaced(self, commits: Collection[tuple[int, str]]) -> int | None:
-        """The oldest of the versions at which another commit stands now; None where there is none.
+        """The oldest of these versions whose commit was replaced; None where there is none.
 
         Args:
-            commits: versions with the marks that their commits had (`commit_mark`). A version whose commit is not there
-                any more counts as the same one: others tell whether it was cleaned up.
+            commits: versions with the marks that their commits had (`commit_mark`). A version whose commit is gone
+                counts as unchanged: other checks find out whether it was cleaned up.
         """
         if not commits:
             return None
         listing = self.store.list_from(first_name(min(version for version, _ in commits)))
-        now = {commit_version(each.name): commit_mark(each.size, each.etag) for each in _commit_entries(listing)}
+        now = {commit_version(entry.name): commit_mark(entry.size, entry.etag) for entry in _commit_entries(listing)}
         return min((version for version, mark in commits if now.get(version, mark) != mark), default=None)
 
     def put(self, version: int, data: bytes) -> bool:
@@ -174,13 +174,13 @@ class Log:
         return True
 
     def read(self, version: int, partition_keys: Sequence[str] = ()) -> Commit | None:
-        """The commit of one version, if it is there."""
+        """The commit of one version, if it exists."""
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
     def write_checksum(self, version: int, data: bytes, before: Before | None, restated: Collection[str] = ()) -> None:
-        """Write the checksum file of a version just committed, if it is known without reading the table: at version 0,
-        after a version of ours that has one, and where the files have been read.
+        """Write the checksum file of a version just committed, if it can be computed without reading the table: at
+        version 0, after a version of ours that has one, and where the files have been read.
 
         Args:
             data: the commit file.
@@ -190,41 +190,41 @@ class Log:
         Raises:
             StoreError: it could not be written; nothing depends on it.
         """
-        if len(data) > _SUMMED_BYTES:
+        if len(data) > _MAX_COMMIT_BYTES:
             return
         commit = parse_commit(self.table, Raw(version, data), ())
         previous = self._checksum(version - 1, before) if before is not None else None
-        found = first_of(commit) if version == 0 else previous and previous.advance_by(commit, restated)
-        if found is not None:
-            put_checksum(self.store, found)
-            _sums[self.table] = found
+        checksum = first_of(commit) if version == 0 else previous and previous.advance_by(commit, restated)
+        if checksum is not None:
+            put_checksum(self.store, checksum)
+            _checksums[self.table] = checksum
 
     def _checksum(self, version: int, before: Before) -> Checksum | None:
-        """The checksum of a version, if it is certain: our own, of the very commit that stands there, or summed up now.
+        """The checksum of a version, if it is certain: our own of the current commit, or one computed now.
 
-        A table that was put back from a copy has another commit in a version of the same number, and what another
-        engine wrote may be wrong.
+        A table that was restored from a copy has another commit under the same version, and another engine's checksum
+        may be wrong.
         """
-        known = _sums.get(self.table)
-        if known is not None and known.version == version and _is_of(known, before.own_txn_id):
-            return known
-        summed = before.try_checksum()
-        if summed is not None:
-            return summed
+        cached = _checksums.get(self.table)
+        if cached is not None and cached.version == version and _is_by(cached, before.own_txn_id):
+            return cached
+        computed = before.try_checksum()
+        if computed is not None:
+            return computed
         own = before.own_txn_id or self._own_txn_id(version, before)
-        found = read_checksum(self.store, version) if own is not None else None
-        return found if found is not None and _is_of(found, own) else None
+        read = read_checksum(self.store, version) if own is not None else None
+        return read if read is not None and _is_by(read, own) else None
 
     def _own_txn_id(self, version: int, before: Before) -> str | None:
-        """Read from the commit where a checkpoint of its version was read in place of it."""
+        """The id from the commit itself, which was not read where a checkpoint of its version replaced it."""
         if before.winners or before.snapshot.segment.commits:
             return None
         commit = self.read(version)
         return None if commit is None else own_txn_id(commit.head)
 
     def check_stands(self, version: int) -> None:
-        """Refuse a commit of ours that came so late that the log was cleaned up past its version. Raises
-        VersionCleanedUp: no reader will ever see it.
+        """Refuse a commit of ours that came after a clean-up had removed its version. Raises VersionCleanedUp: no
+        reader will ever see it.
         """
         if not stands(self.store, version):
             earliest = earliest_version(self.store)
@@ -237,8 +237,8 @@ class Log:
         tombstones = snapshot.tombstones
         oldest = now_ms - snapshot.properties.tombstone_retention_ms
         fresh = pc.fill_null(pc.greater_equal(tombstones["deletionTimestamp"], oldest), True)
-        kept = tombstones.filter(fresh)
-        state = State(snapshot.version, snapshot.head, snapshot.files, kept)
+        unexpired = tombstones.filter(fresh)
+        state = State(snapshot.version, snapshot.head, snapshot.files, unexpired)
         if snapshot.properties.checkpoint_policy == "v2" and V2_CHECKPOINT in reader_features(snapshot.protocol):
             put_v2(self.store, state, now_ms=now_ms, new_id=new_id)
         else:
@@ -246,25 +246,25 @@ class Log:
         self._begin_checksums(snapshot)
 
     def _begin_checksums(self, snapshot: Snapshot) -> None:
-        """The files are known by now, so those after it can go on from here."""
-        known = _sums.get(self.table)
-        if known is None or known.version < snapshot.version:
-            found = snapshot.checksum()
-            put_checksum(self.store, found)
-            _sums[self.table] = found
+        """Write a checksum now that the files are read, so that those of later versions can be derived from it."""
+        cached = _checksums.get(self.table)
+        if cached is None or cached.version < snapshot.version:
+            checksum = snapshot.checksum()
+            put_checksum(self.store, checksum)
+            _checksums[self.table] = checksum
 
     def _refresh(self) -> Snapshot:
-        known = _newest.get(self.table)
-        snapshot = self._try_advance(known.through(self.store)) if known else None
-        snapshot = snapshot or self._read_anew()
+        latest = _newest.get(self.table)
+        snapshot = self._try_advance(latest.through(self.store)) if latest else None
+        snapshot = snapshot or self._read_fully()
         remember(snapshot)
         return snapshot
 
-    def _read_anew(self) -> Snapshot:
-        """The newest snapshot; if its end looks wrong, after a second look, since a listing is not an atomic view of a
-        folder. Raises CorruptLog: the newest commit was lost, by both looks.
+    def _read_fully(self) -> Snapshot:
+        """The newest snapshot; it is read twice if its end looks wrong, since a listing is not an atomic view of a
+        folder. Raises CorruptLog: the newest commit was lost, by both reads.
         """
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             snapshot, stated = self._load_newest()
             end = end_of(snapshot, stated)
             if end is End.RIGHT:
@@ -274,8 +274,8 @@ class Log:
         return snapshot
 
     def _load_newest(self) -> tuple[Snapshot, int | None]:
-        """The newest snapshot of a listing, and what the listing states beyond it; of a second listing where files of
-        the first were replaced while they were read.
+        """The newest snapshot of a listing, and the version that the listing states beyond it; of a second listing
+        where files of the first were replaced while they were read.
         """
         segment = find_segment(self.store)
         try:
@@ -287,40 +287,40 @@ class Log:
             return load_snapshot(self.store, later), later.stated
 
     def _refuse_cleaned_up(self, listing: Sequence[Entry], newest: int) -> None:
-        """Raises if a checkpoint is beyond the newest commit: commits were cleaned up, and a put there would go back in
-        time.
+        """Raises VersionCleanedUp if a checkpoint is beyond the newest commit: commits were cleaned up, and a put there
+        would go back in time.
         """
-        for found in checkpoints_in(listing):
-            if found.version > newest and self.store.head(commit_name(newest + 1)) is None:
-                gone = {"version": newest + 1, "earliest": found.version, "latest": found.version}
-                raise VersionCleanedUp(table=self.table, **gone)
+        for checkpoint in checkpoints_in(listing):
+            if checkpoint.version > newest and self.store.head(commit_name(newest + 1)) is None:
+                versions = {"version": newest + 1, "earliest": checkpoint.version, "latest": checkpoint.version}
+                raise VersionCleanedUp(table=self.table, **versions)
 
-    def _try_advance(self, known: Snapshot) -> Snapshot | None:
-        """The known snapshot with the commits since, or None where it must be read again, or where a commit was not
-        what the listing had shown: another table may be here by now.
+    def _try_advance(self, snapshot: Snapshot) -> Snapshot | None:
+        """The snapshot with the commits since, or None where it must be read again, or where a commit differed from the
+        listing: another table may be at the path by now.
         """
         try:
-            return self._advance(known)
+            return self._advance(snapshot)
         except CorruptLog:
             return None
 
-    def _advance(self, known: Snapshot) -> Snapshot | None:
-        listing = self.store.list_from(first_name(known.version))
+    def _advance(self, snapshot: Snapshot) -> Snapshot | None:
+        listing = self.store.list_from(first_name(snapshot.version))
         entries = _commit_entries(listing)
-        if not entries or commit_version(entries[0].name) != known.version:
+        if not entries or commit_version(entries[0].name) != snapshot.version:
             return None
-        if (entries[0].size, entries[0].etag) != known.identity:
+        if (entries[0].size, entries[0].etag) != snapshot.identity:
             return None
-        new = fill_gaps(self.store, entries[1:], known.version + 1)
-        newest = known.version + len(new)
+        new = fill_gaps(self.store, entries[1:], snapshot.version + 1)
+        newest = snapshot.version + len(new)
         checkpoints = checkpoints_in(listing)
-        if any(found.version > newest for found in checkpoints):
-            return None  # its commit was taken away, and who knows no version reads it
+        if any(c.version > newest for c in checkpoints):
+            return None  # its commit was cleaned up, and only a full read finds the version
         checkpoint = checkpoints[-1] if checkpoints else None
-        if checkpoint is not None and not known.knows_files and checkpoint.version - known.version > _FEW_COMMITS:
-            return None  # that checkpoint is nearer than what is known
-        snapshot = known.advance_by(new, checkpoint) if new else known
-        return snapshot if end_of(snapshot, checksum_version_beyond(listing, newest)) is End.RIGHT else None
+        if checkpoint is not None and not snapshot.knows_files and checkpoint.version - snapshot.version > _FEW_COMMITS:
+            return None  # a read from that checkpoint is cheaper
+        advanced = snapshot.advance_by(new, checkpoint) if new else snapshot
+        return advanced if end_of(advanced, checksum_version_beyond(listing, newest)) is End.RIGHT else None
 
 
 def forget(table: str | None = None) -> None:
@@ -329,10 +329,10 @@ def forget(table: str | None = None) -> None:
     forget_clean_ups(table)
     if table is None:
         _newest.clear()
-        _sums.clear()
+        _checksums.clear()
     else:
         _newest.pop(table, None)
-        _sums.pop(table, None)
+        _checksums.pop(table, None)
 
 
 def remember(snapshot: Snapshot) -> None:
@@ -340,11 +340,11 @@ def remember(snapshot: Snapshot) -> None:
     is_another = snapshot.table not in _newest
     _newest[snapshot.table] = snapshot
     if is_another:
-        _newest.lighten(lambda each: each.files_in_memory, MOST_FILES)
+        _newest.lighten(lambda entry: entry.files_in_memory, MOST_FILES)
 
 
-def _is_of(found: Checksum, txn_id: str | None) -> bool:
-    return txn_id is not None and found.txn_id == txn_id
+def _is_by(checksum: Checksum, txn_id: str | None) -> bool:
+    return txn_id is not None and checksum.txn_id == txn_id
 
 
 def _commit_entries(listing: Sequence[Entry]) -> list[Entry]:

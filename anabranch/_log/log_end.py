@@ -1,13 +1,13 @@
 """Detects that the newest commit of a log was lost.
 
 Knows names in the log folder, and the checksum file of a later version. Guarantee: if the newest commit was lost and
-its checksum file still exists, the version before is not taken for the newest. Costs no request unless a listing shows
+its checksum file still exists, the version before does not count as the newest. Costs no request unless a listing shows
 such a file without its commit.
 
 A checksum file is put after its commit, and a clean-up removes no newest commit unless a checkpoint has its version. So
-one without both is left over: from a commit that was lost, or from another table that was at this path before, which
-its own metadata tells. But a listing is not an atomic view of a folder: files come and go while it is made. So nothing
-is called lost after one look.
+one without both is left over: from a lost commit, or from another table that was at this path before, which its own
+metadata shows. But a listing is not an atomic view of a folder: files come and go while it is made. So a single look
+never decides that a commit was lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMMITS_ELSEWHERE = frozenset({"coordinatedCommits-preview", "managed-commit"})
 
 
 class End(Enum):
-    """What a checksum file of a later version means for the newest version of a listing."""
+    """The meaning of a later version's checksum file for the newest version of a listing."""
 
     RIGHT = "no such file speaks of this table"
     MISSED = "the commit is there, and the listing left it out"
@@ -36,8 +36,8 @@ def end_of(snapshot: Snapshot, stated: int | None) -> End:
     """Whether the log ends with this snapshot, though a listing has the checksum file of version ``stated``."""
     if stated is None or _COMMITS_ELSEWHERE & writer_features(snapshot.protocol):
         return End.RIGHT
-    found = read_checksum(snapshot.store, stated)
-    if found is None or found.metadata.id != snapshot.metadata.id:
+    checksum = read_checksum(snapshot.store, stated)
+    if checksum is None or checksum.metadata.id != snapshot.metadata.id:
         return End.RIGHT
     return End.LOST if snapshot.store.head(commit_name(stated)) is None else End.MISSED
 
@@ -45,7 +45,7 @@ def end_of(snapshot: Snapshot, stated: int | None) -> End:
 def lost_commit_error(table: str, version: int) -> CorruptLog:
     """The error for a lost commit that has a checksum file."""
     reason = (
-        f"the file is missing, though {checksum_name(version)} speaks of that version. If the commit is meant to be "
+        f"the file is missing, though {checksum_name(version)} refers to that version. If the commit is meant to be "
         "gone, remove that file too."
     )
     return CorruptLog(table=table, file=commit_name(version), reason=reason)

@@ -1,6 +1,6 @@
 """Reads Parquet files of the log by columns and, if they are large, by ranges.
 
-Guarantee: what is read is one put of the file, never a mixture of two; a file that is truncated, garbled or
+Guarantee: the result comes from one put of the file, never from a mixture of two; a file that is truncated, garbled or
 inconsistent raises ``CorruptLog`` with its name, pages are verified where their writer left a checksum, and columns
 that were not requested are not read. A file that takes more memory than `size_limits` allows is not read.
 """
@@ -30,8 +30,8 @@ class LogParquet:
     of the checkpoint that it belongs to, for errors. Raises CorruptLog: the file is missing, truncated or not Parquet.
 
     Attributes:
-        is_replaced: whether another file stands there than the one described, as some engines write a checkpoint again.
-            Then that one is read; whether it is of the same table, its reader has to find out.
+        is_replaced: whether the file was replaced since it was described, as some engines write a checkpoint again.
+            Then the new file is read; the caller checks whether it is of the same table.
     """
 
     def __init__(self, store: Store, entry: Entry, checkpoint: str) -> None:
@@ -50,22 +50,22 @@ class LogParquet:
         return int(self._parquet.metadata.num_rows)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """These columns (``add.path`` is a member of one), and nothing else of the file.
+        """Read these columns (``add.path`` is a member of one), and nothing else of the file.
 
-        Row groups in which they are all null by the footer are left out: most checkpoints have the few actions that are
+        Row groups in which they are all null by the footer are skipped: most checkpoints have the few actions that are
         not files together, before or after a million rows of files.
 
         Raises:
             CorruptLog: they cannot be read.
         """
         try:
-            found = self._read(columns)
+            table = self._read(columns)
         except (*_UNREADABLE, NotFound) as error:
-            if self._whole or self._is_still_the_same():
+            if self._whole or self._is_unchanged():
                 raise self._corrupt(f"it cannot be read ({error}).") from None
         else:
-            if self._whole or self._is_still_the_same():
-                return found
+            if self._whole or self._is_unchanged():
+                return table
         self._whole = True  # it was replaced while its ranges were read, as some engines do with checkpoints
         self._open()
         return self.read(columns)
@@ -82,21 +82,23 @@ class LogParquet:
             source = file_with(self._store, self._entry.name, self._entry.size, spans)
             parquet = _reader(source, self._parquet.metadata)
         self._check_unfolded(source, groups, columns)
-        found = _in_pieces(parquet, groups, columns)
-        if len(found) != self._groups.rows(groups):
-            raise ValueError(f"it holds {len(found)} rows where its footer states {self._groups.rows(groups)}")
-        return found
+        table = _read_in_batches(parquet, groups, columns)
+        if len(table) != self._groups.rows(groups):
+            raise ValueError(f"it holds {len(table)} rows where its footer states {self._groups.rows(groups)}")
+        return table
 
     def _check_unfolded(self, source: pa.NativeFile, groups: Sequence[int], columns: Sequence[str]) -> None:
-        most = largest_unfolded_bytes(self._entry.size)
+        max_bytes = largest_unfolded_bytes(self._entry.size)
         try:
-            check_unfolded(source, self._parquet.metadata, self._groups.chunks(groups, columns), most)
+            check_unfolded(source, self._parquet.metadata, self._groups.chunks(groups, columns), max_bytes)
         except TooLarge:
-            reason = f"it has {self._entry.size} bytes and takes more than {most} in memory; the environment variable "
+            reason = (
+                f"it has {self._entry.size} bytes and takes more than {max_bytes} in memory; the environment variable "
+            )
             raise self._corrupt(f"{reason}{LARGEST_UNFOLDED} sets how many it may take.") from None
 
     def values(self, column: str) -> int | None:
-        """The number of non-NULL values of a column (``add.path``) by the footer; None where it does not say."""
+        """The number of non-NULL values of a column (``add.path``) by the footer; None where it does not state it."""
         try:
             return self._groups.values(column)
         except ValueError as error:
@@ -121,18 +123,18 @@ class LogParquet:
         try:
             return self._store.get(self._entry.name, etag=self._entry.etag)
         except NotFound:
-            now = self._store.head(self._entry.name)
-            if now is None:
+            current = self._store.head(self._entry.name)
+            if current is None:
                 raise
-        self._entry, self.is_replaced = now, True
-        return self._store.get(now.name, etag=now.etag)
+        self._entry, self.is_replaced = current, True
+        return self._store.get(current.name, etag=current.etag)
 
-    def _is_still_the_same(self) -> bool:
-        now = self._store.head(self._entry.name)
-        if now is None:
+    def _is_unchanged(self) -> bool:
+        current = self._store.head(self._entry.name)
+        if current is None:
             raise self._corrupt("the file was removed while it was read.")
-        known = self._entry.etag is not None
-        return now.size == self._entry.size and (now.etag == self._entry.etag or not known)
+        has_etag = self._entry.etag is not None
+        return current.size == self._entry.size and (current.etag == self._entry.etag or not has_etag)
 
     def _corrupt(self, reason: str) -> CorruptLog:
         return CorruptLog(table=self._store.url, file=self._entry.name, reason=reason, checkpoint=self._checkpoint)
@@ -141,12 +143,12 @@ class LogParquet:
 _UNREADABLE = (pa.ArrowException, OSError, OverflowError, MemoryError, ValueError, UnicodeDecodeError)
 
 
-def _in_pieces(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-    """The rows as chunks of `_ROWS`. In one piece each column of texts would grow as it is read, by copies, and take
-    fresh memory again and again, which costs more than to decode it.
+def _read_in_batches(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Read the rows in chunks of `_ROWS`. In one piece each text column would grow by copies as it is read, into fresh
+    memory each time, which costs more than decoding.
     """
-    found = list(parquet.iter_batches(_ROWS, row_groups=groups, columns=list(columns)))
-    return pa.Table.from_batches(found) if found else parquet.read_row_groups(groups, columns=list(columns))
+    batches = list(parquet.iter_batches(_ROWS, row_groups=groups, columns=list(columns)))
+    return pa.Table.from_batches(batches) if batches else parquet.read_row_groups(groups, columns=list(columns))
 
 
 def _reader(source: pa.NativeFile, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:

@@ -1,7 +1,7 @@
-"""Positions in a log: a version that somebody has read, and how it is known again.
+"""Positions in a log: a version that was read, and how it is recognised again.
 
-Knows what a listing shows of a commit, and not what it says. Guarantee: two commits of one number are told apart
-wherever the store tells their files apart: a log that was put back and has grown again is not the one before.
+Knows a commit's listing, and not its content. Guarantee: two commits of one version are distinguished wherever the
+store distinguishes their files: a log that was restored and has grown again is not the one before.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from anabranch._log.file_names import commit_version
 from anabranch._log.snapshot import Snapshot
 
 SOME_VERSION = 1 << 62
-"""Above every version: rows that may or may not be the table's; if they are, they are of the newest version then."""
+"""Above every version: for rows that may or may not be the table's; if they are, they are of its newest version."""
 
 
 @dataclass(frozen=True)
 class LogPosition:
-    """A version that somebody has read: its number, size and etag of its commit (None where that was not there), and
-    the id of its table (None where there was no table).
+    """A version that was read: its number, size and etag of its commit (None where that did not exist), and the id of
+    its table (None where there was no table).
     """
 
     version: int
@@ -46,7 +46,7 @@ class LogPosition:
 
     @property
     def mark(self) -> str | None:
-        """The commit's `commit_mark`; None where it was not there."""
+        """The commit's `commit_mark`; None where it did not exist."""
         return None if self.identity is None else commit_mark(*self.identity)
 
 
@@ -55,22 +55,24 @@ class SourceVersions:
     """The versions of one table that rows were read from.
 
     Attributes:
-        oldest: of them all; `SOME_VERSION` where the rows may be of the table.
-        commits: those whose commits are known, with their marks.
+        oldest: the oldest of them; `SOME_VERSION` where the rows may be of the table.
+        commits: the versions whose commits are known, with their marks.
     """
 
     oldest: int
     commits: frozenset[tuple[int, str]] = frozenset()
 
 
-def all_versions(found: Iterable[SourceVersions | None]) -> SourceVersions | None:
-    """What rows were read from that come from several sources; None where none names a version."""
-    named = [each for each in found if each is not None]
-    if not named:
+def all_versions(sources: Iterable[SourceVersions | None]) -> SourceVersions | None:
+    """The versions behind rows from several sources; None where no source names a version."""
+    present = [source for source in sources if source is not None]
+    if not present:
         return None
-    return SourceVersions(min(each.oldest for each in named), frozenset().union(*(each.commits for each in named)))
+    return SourceVersions(
+        min(source.oldest for source in present), frozenset().union(*(source.commits for source in present))
+    )
 
 
 def commit_mark(size: int, etag: str | None) -> str:
-    """Sixteen hexadecimal digits that stand for a commit file, by its size and its etag."""
+    """Sixteen hexadecimal digits that identify a commit file by its size and its etag."""
     return hashlib.sha256(f"{size} {etag}".encode()).hexdigest()[:16]

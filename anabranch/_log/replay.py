@@ -42,8 +42,8 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
     if not len(removes) and pc.count_distinct(all_keys).as_py() == len(all_keys):  # as where a table is first loaded
         return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
     last = _last_per_key(all_keys, np.concatenate([line_numbers(adds), line_numbers(removes)]))
-    live, gone = _select_rows(adds, last[: len(adds)]), _select_rows(removes, last[len(adds) :])
-    return live.select(FILES.names), gone.select(REMOVES.names), all_keys
+    live, removed = _select_rows(adds, last[: len(adds)]), _select_rows(removes, last[len(adds) :])
+    return live.select(FILES.names), removed.select(REMOVES.names), all_keys
 
 
 def apply_actions(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
@@ -53,16 +53,16 @@ def apply_actions(files: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[p
         the files, and a mask of the older ones that remain (None: all); these come first, in their order.
     """
     live, _, touched = replay(adds, removes)
-    kept = _untouched_mask(files, touched)
-    if kept is None or kept.false_count == 0:
+    remaining = _untouched_mask(files, touched)
+    if remaining is None or remaining.false_count == 0:
         return pa.concat_tables([files, live]), None
-    return pa.concat_tables([files.filter(kept), live]), kept
+    return pa.concat_tables([files.filter(remaining), live]), remaining
 
 
 def without(actions: pa.Table, touched: pa.ChunkedArray) -> pa.Table:
     """The actions whose key is not among ``touched``."""
-    kept = _untouched_mask(actions, touched)
-    return actions if kept is None else actions.filter(kept)
+    mask = _untouched_mask(actions, touched)
+    return actions if mask is None else actions.filter(mask)
 
 
 def _select_rows(actions: pa.Table, mask: np.ndarray[Any, Any]) -> pa.Table:

@@ -1,8 +1,8 @@
 """Finds in a Parquet footer which row groups may hold a value of a column, and their byte ranges.
 
-Knows only the part of Parquet that this needs. Guarantee: a garbled footer is a ``ValueError``. Arrow could tell the
-same from a valid footer, but aborts the process on an inconsistent one: its access to a column chunk lets an exception
-of C++ through.
+Knows only the part of Parquet that this needs. Guarantee: a garbled footer is a ``ValueError``. Arrow could read the
+same from a valid footer, but aborts the process on an inconsistent one: its access to a column chunk lets a C++
+exception through.
 
 Source: Apache Parquet, ``parquet.thrift``, for the numbers of fields.
 """
@@ -26,7 +26,7 @@ _TYPE, _LENGTH, _REPETITION, _NAME, _MEMBERS, _REPEATED = 1, 2, 3, 4, 5, 2
 """SchemaElement.type (as ColumnMetaData.type), type_length, repetition_type, name and num_children;
 FieldRepetitionType.REPEATED.
 """
-_PATH, _CODEC, _VALUES, _STATISTICS, _NULLS = 3, 4, 5, 12, 3
+_PATH_IN_SCHEMA, _CODEC, _VALUES, _STATISTICS, _NULLS = 3, 4, 5, 12, 3
 """ColumnMetaData.path_in_schema, codec, num_values and statistics, Statistics.null_count."""
 _BYTES, _DATA, _DICTIONARY = 7, 9, 11
 """ColumnMetaData.total_compressed_size, data_page_offset and dictionary_page_offset."""
@@ -35,8 +35,8 @@ _PADDING = 128
 
 
 class Leaf(NamedTuple):
-    """A column that holds values: its path, physical type, the length of a value where all have one, and whether values
-    may repeat in a row.
+    """A column that holds values: its path, physical type, length of each value if it is fixed, and whether values may
+    repeat in a row.
     """
 
     path: list[bytes]
@@ -46,8 +46,8 @@ class Leaf(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What a row group has of a column: its bytes, of which the last may be of others, its number of values, and how
-    its pages are compressed.
+    """A column in a row group: its bytes, whose end may overlap other chunks, its number of values, and the codec of
+    its pages.
     """
 
     group: int
@@ -74,26 +74,27 @@ class RowGroups:
 
     def spans(self, groups: Collection[int], columns: Sequence[str]) -> list[Span]:
         """The byte ranges of these columns (``add.path`` is a member of one) in these row groups."""
-        wanted = tuple(f"{name}." for name in columns)
+        prefixes = tuple(f"{name}." for name in columns)
         with _translate_errors():
             chunks = (chunk for number in groups for chunk in _chunks(self._groups[number]))
-            return [_span(each) for each in chunks if _join_path(each[_PATH]).startswith(wanted)]
+            return [_span(chunk) for chunk in chunks if _join_path(chunk[_PATH_IN_SCHEMA]).startswith(prefixes)]
 
     def chunks(self, groups: Collection[int], columns: Sequence[str]) -> list[Chunk]:
         """The chunks of these columns in these row groups."""
-        wanted = tuple(f"{name}." for name in columns)
+        prefixes = tuple(f"{name}." for name in columns)
         with _translate_errors():
             leaves = _leaves(_structs(self._fields, _SCHEMA))
-            chosen = [number for number, leaf in enumerate(leaves) if _join_path(leaf.path).startswith(wanted)]
-            found = [(group, number, _chunks(self._groups[group])[number]) for group in groups for number in chosen]
+            chosen = [number for number, leaf in enumerate(leaves) if _join_path(leaf.path).startswith(prefixes)]
+            selected = [(group, number, _chunks(self._groups[group])[number]) for group in groups for number in chosen]
             return [
-                Chunk(group, leaves[number], _span(each), each[_VALUES], each[_CODEC]) for group, number, each in found
+                Chunk(group, leaves[number], _span(chunk), chunk[_VALUES], chunk[_CODEC])
+                for group, number, chunk in selected
             ]
 
     def check(self) -> None:
-        """Raises unless the footer is consistent: its rows are those of the groups, each group has a chunk of the right
-        type for each column of the schema, and each chunk has as many values as its group has rows, or more where they
-        repeat.
+        """Raises ValueError unless the footer is consistent: its rows are those of the groups, each group has a chunk
+        of the right type for each column of the schema, and each chunk has as many values as its group has rows, or
+        more where they repeat.
         """
         with _translate_errors():
             _agree("groups", len(self._groups), self._count)
@@ -108,10 +109,10 @@ class RowGroups:
             return sum(self._groups[number][_GROUP_ROWS] for number in groups)
 
     def values(self, path: str) -> int | None:
-        """The number of non-NULL values of a column (``add.path``), where the footer says it."""
+        """The number of non-NULL values of a column (``add.path``), where the footer states it."""
         with _translate_errors():
             named = path.encode().split(b".")
-            chunks = [chunk for group in self._groups for chunk in _chunks(group) if chunk[_PATH] == named]
+            chunks = [chunk for group in self._groups for chunk in _chunks(group) if chunk[_PATH_IN_SCHEMA] == named]
             nulls = [chunk.get(_STATISTICS, {}).get(_NULLS) for chunk in chunks]
             return None if None in nulls else sum(chunk[_VALUES] for chunk in chunks) - sum(nulls)
 
@@ -132,31 +133,31 @@ def _translate_errors() -> Iterator[None]:
         raise ValueError(f"its footer is garbled ({type(error).__name__}: {error})") from None
 
 
-def _agree(what: str, found: int, stated: int) -> None:
-    if found != stated:
-        raise ValueError(f"its footer contradicts itself: {found} {what} where it states {stated}")
+def _agree(what: str, actual: int, stated: int) -> None:
+    if actual != stated:
+        raise ValueError(f"its footer contradicts itself: {actual} {what} where it states {stated}")
 
 
 def _leaves(schema: list[Fields]) -> list[Leaf]:
     """The columns in their order; the schema is a tree in preorder."""
-    found, left = list[Leaf](), iter(schema[1:])
+    leaves, remaining = list[Leaf](), iter(schema[1:])
 
     def walk(members: int, above: list[bytes], repeats: bool) -> None:
         if len(above) > LEVELS_IN_FILES:
             raise IndexError("it nests too deep")
         for _ in range(members):
-            element = next(left, None)
+            element = next(remaining, None)
             if element is None:
                 raise IndexError("its schema ends too early")
             path = [*above, element[_NAME]]
-            again = repeats or element.get(_REPETITION) == _REPEATED
+            repeats_here = repeats or element.get(_REPETITION) == _REPEATED
             if element.get(_MEMBERS):
-                walk(element[_MEMBERS], path, again)
+                walk(element[_MEMBERS], path, repeats_here)
             else:
-                found.append(Leaf(path, element.get(_TYPE), element.get(_LENGTH, 0), again))
+                leaves.append(Leaf(path, element.get(_TYPE), element.get(_LENGTH, 0), repeats_here))
 
     walk(schema[0].get(_MEMBERS, 0), [], False)
-    return found
+    return leaves
 
 
 def _check_group(group: Fields, leaves: list[Leaf]) -> None:
@@ -166,8 +167,10 @@ def _check_group(group: Fields, leaves: list[Leaf]) -> None:
         raise ValueError(f"its footer states {rows} rows")
     for chunk, (path, type_, _, repeats) in zip(chunks, leaves, strict=True):
         name, values = b".".join(path).decode(), chunk[_VALUES]
-        if chunk[_PATH] != path:
-            raise ValueError(f"its footer contradicts itself: it says {name} of the column {chunk[_PATH]}")
+        if chunk[_PATH_IN_SCHEMA] != path:
+            raise ValueError(
+                f"its footer contradicts itself: it has {name} in place of the column {chunk[_PATH_IN_SCHEMA]}"
+            )
         if chunk.get(_TYPE) != type_:
             raise ValueError(f"its footer contradicts itself: a chunk of {name} is of another type")
         if values < rows or (values > rows and not repeats):
@@ -175,7 +178,7 @@ def _check_group(group: Fields, leaves: list[Leaf]) -> None:
 
 
 def _may_hold(group: Fields, columns: set[str]) -> bool:
-    return not all(_is_null(chunk) for chunk in _chunks(group) if chunk[_PATH][0].decode() in columns)
+    return not all(_is_null(chunk) for chunk in _chunks(group) if chunk[_PATH_IN_SCHEMA][0].decode() in columns)
 
 
 def _is_null(chunk: Fields) -> bool:
@@ -184,7 +187,7 @@ def _is_null(chunk: Fields) -> bool:
 
 
 def _join_path(path: list[bytes]) -> str:
-    """A path with a dot behind each part, so that it begins with its own beginnings only."""
+    """A path with a dot after each part, so that a prefix ends at a part."""
     return f"{b'.'.join(path).decode()}."
 
 

@@ -1,5 +1,4 @@
-"""Reads row lineage: for each row of a moved file the row that it was, as the move recorded it beside its files.
-
+"""Reads row lineage: the original row of each row in a moved file, as the move recorded it beside its files.
 Knows one Parquet file in the store. Guarantee: the result has the columns of `ORIGINS` and no gap, or is refused.
 """
 

@@ -24,7 +24,7 @@ class Segment:
 
     Attributes:
         newest: the commit file of the version itself, or the checkpoint where that was cleaned up.
-        compacted: log compaction files that may be read in place of some of the commits.
+        compacted: log compaction files that may replace some of the commits.
         but: checkpoints that must not be used.
         stated: a later version that has only a checksum file in the listing.
     """
@@ -49,25 +49,25 @@ class Segment:
 
     @property
     def entries_to_replay(self) -> tuple[Entry, ...]:
-        """What is read after the checkpoint, in order: the commits, with the longest compaction files in place of some.
+        """The files to read after the checkpoint, in order: the commits, some replaced by the longest compaction files.
 
-        The newest commit is always read: what it says of itself is in no compaction file, and to replay it after one
-        that holds it changes nothing (PROTOCOL.md, "Log Compaction Files").
+        The newest commit is always read, since no compaction file has its commit information; replaying it after one
+        that includes it changes nothing (PROTOCOL.md, "Log Compaction Files").
         """
         longest: dict[int, tuple[int, Entry]] = {}
         for entry in self.compacted:
             first, last = compacted_range(entry.name) or (0, -1)
             if first < last <= self.version and last > longest.get(first, (-1, entry))[0]:
                 longest[first] = (last, entry)
-        found, after = [], -1
+        entries, after = [], -1
         for commit in self.commits:
             version = _version_of(commit)
             if version > after and version in longest:
                 after, entry = longest[version]
-                found.append(entry)
+                entries.append(entry)
             if version > after or version == self.version:
-                found.append(commit)
-        return tuple(found)
+                entries.append(commit)
+        return tuple(entries)
 
     @property
     def compaction(self) -> str | None:
@@ -80,8 +80,7 @@ class Segment:
 
 
 def find_segment(store: Store, version: int | None = None, but: Collection[str] = ()) -> Segment:
-    """The segment of a version, or of the newest one, without the checkpoints named in ``but``, which were found to be
-    broken.
+    """The segment of a version, or of the newest one, without the checkpoints named in ``but``, which proved broken.
 
     Raises:
         NotATable: there is no log.
@@ -91,18 +90,18 @@ def find_segment(store: Store, version: int | None = None, but: Collection[str] 
     hint = read_hint(store)
     start = hint.version if hint is not None and (version is None or version >= hint.version) else 0
     listing = store.list_from(first_name(max(start, 0)))
-    if start and not any(found.version == start for found in checkpoints_in(listing, but)):
+    if start and not any(checkpoint.version == start for checkpoint in checkpoints_in(listing, but)):
         listing = store.list_from(first_name(0))
     segment = _choose(store, listing, version, but)
     stated = checksum_version_beyond(listing, segment.version) if version is None else None
-    found = segment.checkpoint
-    if found is not None and hint is not None and hint.version == found.version:
-        found = replace(found, hint=hint)
-    return replace(segment, checkpoint=found, but=frozenset(but), stated=stated)
+    checkpoint = segment.checkpoint
+    if checkpoint is not None and hint is not None and hint.version == checkpoint.version:
+        checkpoint = replace(checkpoint, hint=hint)
+    return replace(segment, checkpoint=checkpoint, but=frozenset(but), stated=stated)
 
 
 def checksum_version_beyond(listing: Sequence[Entry], newest: int) -> int | None:
-    """The newest version with a checksum file in a listing, if it is later than the newest version found."""
+    """The newest version with a checksum file in a listing, if it is later than ``newest``."""
     last = max((v for entry in listing if (v := checksum_version(entry.name)) is not None), default=-1)
     return last if last > newest else None
 
@@ -111,9 +110,11 @@ def contiguous(table: str, commits: list[Entry], first: int, last: int | None = 
     """Raises CorruptLog, with the missing file, unless commits count up from ``first`` without a gap, to ``last`` if
     given.
     """
-    found = [commit_version(entry.name) for entry in commits]
-    wanted = range(first, first + len(found) if last is None else last + 1)
-    missing = next((each for each in wanted if found[each - first : each - first + 1] != [each]), None)
+    versions = [commit_version(entry.name) for entry in commits]
+    expected = range(first, first + len(versions) if last is None else last + 1)
+    missing = next(
+        (version for version in expected if versions[version - first : version - first + 1] != [version]), None
+    )
     if missing is not None:
         raise CorruptLog(
             table=table, file=commit_name(missing), reason="the file is missing, though later versions are there."
@@ -123,21 +124,21 @@ def contiguous(table: str, commits: list[Entry], first: int, last: int | None = 
 def fill_gaps(store: Store, commits: list[Entry], first: int, last: int | None = None) -> list[Entry]:
     """The commits from ``first`` on, with those that a listing missed while others were being written.
 
-    A folder's listing is not atomic: it may show version 9 and not yet 8, which was there before. So a version that is
-    missing below one that was seen is looked up by name; only one that is still missing is a gap.
+    A folder's listing is not atomic: it may show version 9 without version 8, which existed before. So a version that
+    is missing below a listed one is looked up by name; only one that is still missing is a gap.
 
     Raises:
         CorruptLog: names the missing file.
     """
-    found = {_version_of(entry): entry for entry in commits}
-    newest = max(found, default=first - 1) if last is None else last
+    by_version = {_version_of(entry): entry for entry in commits}
+    newest = max(by_version, default=first - 1) if last is None else last
     for version in range(first, newest + 1):
-        if version not in found:
+        if version not in by_version:
             missed = store.head(commit_name(version))
             if missed is None:
                 break
-            found[version] = missed
-    ordered = [found[version] for version in sorted(found) if version >= first]
+            by_version[version] = missed
+    ordered = [by_version[version] for version in sorted(by_version) if version >= first]
     contiguous(store.url, ordered, first, last)
     return ordered
 
@@ -145,26 +146,26 @@ def fill_gaps(store: Store, commits: list[Entry], first: int, last: int | None =
 def _choose(store: Store, listing: list[Entry], version: int | None, but: Collection[str]) -> Segment:
     commits = [entry for entry in listing if commit_version(entry.name) is not None]
     checkpoints = checkpoints_in(listing, but)
-    newest = max([*map(_version_of, commits), *(found.version for found in checkpoints)], default=None)
+    newest = max([*map(_version_of, commits), *(c.version for c in checkpoints)], default=None)
     if newest is None:
         _refuse_missing_part(store, listing, 0, None)
         raise NotATable(table=store.url, reason="The folder has no _delta_log with commits.")
-    wanted = newest if version is None else version
-    checkpoint = next((found for found in reversed(checkpoints) if found.version <= wanted), None)
+    target = newest if version is None else version
+    checkpoint = next((candidate for candidate in reversed(checkpoints) if candidate.version <= target), None)
     first = checkpoint.version + 1 if checkpoint else 0
-    tail = [c for c in commits if first <= _version_of(c) <= wanted]
-    if not 0 <= wanted <= newest:
-        _refuse_version(store, wanted, newest)
-    if first <= wanted and (not tail or _version_of(tail[0]) > first):
-        _refuse_missing_part(store, listing, first, wanted)
+    tail = [c for c in commits if first <= _version_of(c) <= target]
+    if not 0 <= target <= newest:
+        _refuse_version(store, target, newest)
+    if first <= target and (not tail or _version_of(tail[0]) > first):
+        _refuse_missing_part(store, listing, first, target)
         if checkpoint is None and checkpoints:
-            _refuse_version(store, wanted, newest)  # what an older checkpoint stood for was cleaned up
-    tail = fill_gaps(store, tail, first, wanted)
-    own = next((c for c in commits if _version_of(c) == wanted), checkpoint.files[0] if checkpoint else None)
+            _refuse_version(store, target, newest)  # the versions of an older checkpoint were cleaned up
+    tail = fill_gaps(store, tail, first, target)
+    own = next((c for c in commits if _version_of(c) == target), checkpoint.files[0] if checkpoint else None)
     assert own is not None
-    is_summed = any(checksum_version(entry.name) == wanted for entry in listing)
+    is_summed = any(checksum_version(entry.name) == target for entry in listing)
     compacted = tuple(entry for entry in listing if is_summed and compacted_range(entry.name))
-    return Segment(wanted, checkpoint, tuple(tail), own, compacted)
+    return Segment(target, checkpoint, tuple(tail), own, compacted)
 
 
 def _version_of(commit: Entry) -> int:
@@ -173,15 +174,15 @@ def _version_of(commit: Entry) -> int:
     return version
 
 
-def _refuse_version(store: Store, wanted: int, newest: int) -> None:
-    raise VersionNotFound(table=store.url, version=wanted, earliest=earliest_version(store), latest=newest)
+def _refuse_version(store: Store, version: int, newest: int) -> None:
+    raise VersionNotFound(table=store.url, version=version, earliest=earliest_version(store), latest=newest)
 
 
 def earliest_version(store: Store) -> int:
     """The oldest version that can still be rebuilt: 0, or the oldest checkpoint."""
     listing = store.list_from(first_name(0))
     versions = [v for v in (commit_version(e.name) for e in listing) if v is not None]
-    checkpoints = [found.version for found in checkpoints_in(listing)]
+    checkpoints = [c.version for c in checkpoints_in(listing)]
     return 0 if versions[:1] == [0] else min(checkpoints, default=-1)
 
 

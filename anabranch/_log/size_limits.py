@@ -1,8 +1,8 @@
-"""Limits the size of log files of JSON lines, and of hints: a table may come from a stranger.
+"""Limits the size of log files of JSON lines, and of hints: a table may come from an untrusted source.
 
 Knows names, bytes and two settings. Guarantee: a file larger than the setting allows is not fetched at all, and one for
-which memory runs out is refused by name, in whichever step that happens. Of a hint, which nothing depends on, no more
-is fetched than the largest may have.
+which memory runs out is refused by name, in whichever step that happens. A hint, which nothing depends on, is fetched
+up to its maximum size only.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from anabranch._storage.contract import Entry, Store
 from anabranch.errors import CorruptLog, InvalidOption
 
 LARGEST = "ANABRANCH_LARGEST_COMMIT"
-"""The environment variable with the most bytes that a commit, or a checkpoint in JSON, may have."""
+"""The environment variable with the maximum size of a commit, or of a checkpoint in JSON, in bytes."""
 LARGEST_BYTES = 4 << 30
 LARGEST_UNFOLDED = "ANABRANCH_LARGEST_CHECKPOINT"
-"""The environment variable with the most bytes that a Parquet file of the log may take in memory."""
-_UNFOLDED_BYTES, _UNFOLDED_TIMES = 1 << 30, 100
+"""The environment variable with the maximum memory of a Parquet file of the log, in bytes."""
+_MIN_UNFOLDED_BYTES, _UNFOLDED_FACTOR = 1 << 30, 100
 LARGEST_HINT_BYTES = 64 << 20
-"""The most bytes of a ``.crc`` or ``_last_checkpoint``; a larger one is as good as none."""
+"""Maximum size of a ``.crc`` or ``_last_checkpoint``, in bytes; a larger one is ignored."""
 
 
 def whole(store: Store, entry: Entry) -> bytes:
-    """All bytes of a file of JSON lines, as a listing described it.
+    """All bytes of a listed file of JSON lines.
 
     Raises:
         CorruptLog: it is larger than `LARGEST` allows, or than memory.
-        NotFound: it is not there, or another file is there now.
+        NotFound: it does not exist, or was replaced.
     """
     check_size(store, entry)
     with enough_memory(store.url, entry.name):
@@ -37,38 +37,38 @@ def whole(store: Store, entry: Entry) -> bytes:
 
 
 def hint(store: Store, name: str) -> bytes:
-    """All bytes of a file that only helps.
+    """All bytes of an optional file.
 
     Raises:
         ValueError: it is larger than `LARGEST_HINT_BYTES`.
-        NotFound: it is not there.
+        NotFound: it does not exist.
     """
-    found = store.read_range(name, 0, LARGEST_HINT_BYTES + 1)
-    if len(found) > LARGEST_HINT_BYTES:
+    data = store.read_range(name, 0, LARGEST_HINT_BYTES + 1)
+    if len(data) > LARGEST_HINT_BYTES:
         raise ValueError(f"it has more than {LARGEST_HINT_BYTES} bytes")
-    return found
+    return data
 
 
 def check_size(store: Store, entry: Entry) -> None:
     """Raises CorruptLog: a file of JSON lines is larger than `LARGEST` allows."""
-    if entry.size > (most := largest()):
-        reason = f"it has {entry.size} bytes, and the environment variable {LARGEST} allows {most}."
+    if entry.size > (limit := largest()):
+        reason = f"it has {entry.size} bytes, and the environment variable {LARGEST} allows {limit}."
         raise CorruptLog(table=store.url, file=entry.name, reason=reason)
 
 
 def largest() -> int:
     """The allowed number of bytes. Raises InvalidOption: the environment variable is not a positive integer."""
-    return _set(LARGEST) or LARGEST_BYTES
+    return _read_variable(LARGEST) or LARGEST_BYTES
 
 
 def largest_unfolded_bytes(size: int) -> int:
-    """The number of bytes that a Parquet file of so many may take in memory: by default 1 GiB, or a hundred times its
-    size if that is more. Raises InvalidOption: the environment variable is not a positive integer.
+    """The maximum memory, in bytes, of a Parquet file of this size: by default 1 GiB, or a hundred times its size if
+    that is more. Raises InvalidOption: the environment variable is not a positive integer.
     """
-    return _set(LARGEST_UNFOLDED) or max(_UNFOLDED_BYTES, _UNFOLDED_TIMES * size)
+    return _read_variable(LARGEST_UNFOLDED) or max(_MIN_UNFOLDED_BYTES, _UNFOLDED_FACTOR * size)
 
 
-def _set(variable: str) -> int:
+def _read_variable(variable: str) -> int:
     text = os.environ.get(variable, "").strip()
     if not text:
         return 0

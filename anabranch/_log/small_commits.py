@@ -39,18 +39,18 @@ def small_file_actions(lines: bytes, partition_keys: Collection[str]) -> tuple[p
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Row:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise _Odd
-    return found
+    return members
 
 
 def _table(parsed: list[Any], kind: str, required: Collection[str], partitions: list[str]) -> pa.Table:
     numbered = [(i, _body(action, kind)) for i, action in enumerate(parsed)]
-    found = [(i, body) for i, body in numbered if body is not None]
-    if not found:
+    present = [(i, body) for i, body in numbered if body is not None]
+    if not present:
         return _NONE[kind]
-    rows = [{**_read(body, _SHAPES[kind], partitions), "line": i} for i, body in found]
+    rows = [{**_read(body, _SHAPES[kind], partitions), "line": i} for i, body in present]
     if any(row[name] is None for row in rows for name in required):
         raise _Odd
     return table_of(rows, _SCHEMAS[kind])
@@ -74,7 +74,7 @@ def _shape(data_type: pa.DataType) -> _Shape:
 
 
 def _shapes(fields: Iterable[pa.Field]) -> dict[str, _Shape]:
-    return {each.name: _shape(each.type) for each in fields}
+    return {field.name: _shape(field.type) for field in fields}
 
 
 _SHAPES = {"add": _shapes(ADDS), "remove": _shapes(DROPS)}
@@ -94,10 +94,10 @@ def _value(value: Any, name: str, shape: _Shape, partitions: list[str]) -> Any:
     raise _Odd
 
 
-def _pairs(value: Any, wanted: list[str] | None) -> list[tuple[str, str | None]]:
+def _pairs(value: Any, columns: list[str] | None) -> list[tuple[str, str | None]]:
     """Partition values: every column, perhaps null. Tags: those with a value, by name."""
-    if not isinstance(value, Mapping) or any(not isinstance(each, str | None) for each in value.values()):
+    if not isinstance(value, Mapping) or any(not isinstance(text, str | None) for text in value.values()):
         raise _Odd
-    if wanted is not None:
-        return [(name, value.get(name)) for name in wanted]
+    if columns is not None:
+        return [(name, value.get(name)) for name in columns]
     return [(name, value[name]) for name in sorted(value) if value[name] is not None]

@@ -1,7 +1,7 @@
 """A snapshot: the table at one version.
 
 Knows one version and nothing of transactions. Guarantee: a snapshot never changes; its files and tombstones are read on
-first use, from the log files of its version. Protocol and metadata are there from the start, so a writer that only
+first use, from the log files of its version. Protocol and metadata are available from the start, so a writer that only
 appends never reads an ``add``.
 """
 
@@ -35,16 +35,16 @@ from anabranch.errors import CorruptLog
 from anabranch.errors.rows import note
 
 KEPT_BYTES = 128 << 10
-"""Commits that were read for the head of a version, up to this size together, are not read again for its files."""
+"""Maximum total size of commits, in bytes, that are kept after reading the head, to read the files from them."""
 REMEMBERED_COMMITS = 1000
 REMEMBERED_BYTES = 16 << 20
-"""Commits behind the files that were read last are kept until they are so many, or so large together."""
+"""Limits of the commits that are kept after the files were last read; beyond either, the files are computed."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A version apart from its files; ``own_txn_id`` as `anabranch._log.commits.own_txn_id` of its commit, None where
-    that was not read.
+    """A version apart from its files; ``own_txn_id`` is `anabranch._log.commits.own_txn_id` of its commit, None where
+    the commit was not read.
     """
 
     protocol: Protocol
@@ -57,12 +57,12 @@ class State:
 
 @dataclass(frozen=True)
 class Ancestor:
-    """An older version whose files were read, and the commits ``since``: enough to find the files of a newer one.
+    """An older version whose files were read, and the commits ``since``: enough to compute the files of a newer one.
 
-    ``facts`` are those of the older version's statistics that were read.
+    ``facts`` are the older version's statistics, as far as they were read.
 
     With it, following the log costs an append-only writer nothing; the commits are applied at once when the files are
-    needed, or when they have become many.
+    needed, or when there are many commits.
     """
 
     files: pa.Table
@@ -71,15 +71,15 @@ class Ancestor:
     facts: FileFacts | None = None
 
     def advance_by(self, table: str, raws: Sequence[Raw], partition_keys: tuple[str, ...]) -> Ancestor:
-        """The same with further commits, after which the table's partition values have these keys."""
+        """The ancestor with further commits, after which the table's partition values have these keys."""
         longer = replace(self, since=(*self.since, *raws), partition_keys=partition_keys)
         size = sum(len(raw.data) for raw in longer.since)
         is_small = len(longer.since) <= REMEMBERED_COMMITS and size <= REMEMBERED_BYTES
         return longer if is_small else Ancestor(longer.files_now(table)[0], partition_keys)
 
     def files_now(self, table: str) -> tuple[pa.Table, pa.BooleanArray | None]:
-        """The live files after all of these commits, and a mask of the older ones that remain, before the new (None:
-        all).
+        """The live files after all of these commits, and a mask of the older files that remain, which come first (None:
+        all remain).
         """
         if not self.since:
             return self.files, None
@@ -93,7 +93,7 @@ class Snapshot:
         table: canonical URL of the table's root.
         version: counted from 0.
         identity: size and etag of the newest log file, which distinguish a table created again at the same path.
-        ancestor: from what its files are found; None where the whole log is read for them.
+        ancestor: the source of its files; None where the whole log is read for them.
 
     Example:
         >>> snapshot = open_log("/data/flights").snapshot()
@@ -111,7 +111,7 @@ class Snapshot:
         self.store, self.segment, self.state = store, segment, state
         self.table, self.version, self.identity = store.url, segment.version, segment.identity
         self.ancestor = ancestor
-        self._raws = raws if sum(len(each.data) for each in raws or ()) <= KEPT_BYTES else None
+        self._raws = raws if sum(len(raw.data) for raw in raws or ()) <= KEPT_BYTES else None
         note(self.table, self.version, state.metadata.configuration)
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class Snapshot:
 
     @property
     def protocol(self) -> Protocol:
-        """What readers and writers must support."""
+        """The requirements on readers and writers."""
         return self.state.protocol
 
     @property
@@ -165,7 +165,7 @@ class Snapshot:
         if self.ancestor is not None:
             return self._files_and_mask[0]
         verifier = ChecksumVerifier(self.store, self.metadata, self.protocol, self.version)
-        return read_with_fallback(self.store, self.segment, lambda way: self._files_of(way, verifier))
+        return read_with_fallback(self.store, self.segment, lambda candidate: self._files_of(candidate, verifier))
 
     @lazy
     def facts(self) -> FileFacts:
@@ -187,13 +187,13 @@ class Snapshot:
 
     @property
     def files_in_memory(self) -> int:
-        """Of how many files facts are held, of this version or of the one before from which it follows."""
+        """The number of files held in memory, of this version or of the ancestor."""
         before = 0 if self.ancestor is None else len(self.ancestor.files)
         return max(len(self.files) if self.files_are_loaded else 0, before)
 
     @property
     def knows_files(self) -> bool:
-        """Whether `files` need no full read of the log: they, or those of a version before, have been read."""
+        """Whether `files` need no full read of the log: these files, or those of the ancestor, have been read."""
         return self.files_are_loaded or self.ancestor is not None
 
     @property
@@ -217,8 +217,8 @@ class Snapshot:
         )
 
     def advance_by(self, entries: Sequence[Entry], checkpoint: CheckpointFiles | None = None) -> Snapshot:
-        """The snapshot after these further commits, in order; costs what they changed, not what the table holds. A
-        later full read may start from ``checkpoint``, which is at or before the newest of them.
+        """The snapshot after these further commits, in order; the cost depends on their changes, not on the size of the
+        table. A later full read may start from ``checkpoint``, which is at or before the newest commit.
         """
         raws, state = read_commits(self.store, entries), self.state
         for raw in raws:
@@ -229,13 +229,13 @@ class Snapshot:
         return Snapshot(self.store, _advance_segment(self.segment, entries, checkpoint), state, later)
 
     def through(self, store: Store) -> Snapshot:
-        """The same snapshot, which does its further reads through this store of the same root."""
+        """The same snapshot, with this store of the same root for further reads."""
         if store is self.store:
             return self
-        same = Snapshot(store, self.segment, self.state, self._as_ancestor(), self._raws)
+        copy = Snapshot(store, self.segment, self.state, self._as_ancestor(), self._raws)
         if self.files_are_loaded:
-            same.__dict__.update(files=self.files, facts=self.facts)  # what was read stays read
-        return same
+            copy.__dict__.update(files=self.files, facts=self.facts)  # no need to read these again
+        return copy
 
     @lazy
     def _files_and_mask(self) -> tuple[pa.Table, pa.BooleanArray | None]:
@@ -257,11 +257,13 @@ class Snapshot:
         return files
 
     def _tombstones_of(self, segment: Segment) -> pa.Table:
-        _, gone, touched = replay(*self._file_actions(segment))
+        _, tombstones, touched = replay(*self._file_actions(segment))
         if segment.checkpoint:
-            gone = pa.concat_tables([without(Checkpoint(self.store, segment.checkpoint).tombstones(), touched), gone])
+            tombstones = pa.concat_tables(
+                [without(Checkpoint(self.store, segment.checkpoint).tombstones(), touched), tombstones]
+            )
         check_is_still_there(self.store, self.segment)
-        return gone
+        return tombstones
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
         raws = self._raws if segment is self.segment else None
@@ -276,52 +278,52 @@ def load_snapshot(store: Store, segment: Segment) -> Snapshot:
         VersionCleanedUp: the version was cleaned up since the segment was found.
         UnsupportedFeature: the table needs an unsupported reader feature.
     """
-    return read_with_fallback(store, segment, lambda way: _load_segment(store, segment, way))
+    return read_with_fallback(store, segment, lambda candidate: _load_segment(store, segment, candidate))
 
 
-def _load_segment(store: Store, segment: Segment, way: Segment) -> Snapshot:
-    head = _head_of(store, way)
+def _load_segment(store: Store, segment: Segment, candidate: Segment) -> Snapshot:
+    head = _head_of(store, candidate)
     protocol, metadata = head.protocol, head.metadata
     apps, domains, timestamp = dict(head.app_transactions), dict(head.domains), segment.timestamp
-    own = None
-    raws = read_commits(store, way.entries_to_replay)
+    txn_id = None
+    raws = read_commits(store, candidate.entries_to_replay)
     for raw in raws:
-        said = parse_head(store.url, raw)
-        protocol, metadata = said.protocol or protocol, said.metadata or metadata
-        apps |= {t.app_id: t for t in said.app_transactions}
-        domains |= {d.domain: d for d in said.domains}
-        timestamp, own = int(said.info.get("inCommitTimestamp") or raw.timestamp), own_txn_id(said)
+        parsed = parse_head(store.url, raw)
+        protocol, metadata = parsed.protocol or protocol, parsed.metadata or metadata
+        apps |= {t.app_id: t for t in parsed.app_transactions}
+        domains |= {d.domain: d for d in parsed.domains}
+        timestamp, txn_id = int(parsed.info.get("inCommitTimestamp") or raw.timestamp), own_txn_id(parsed)
     if protocol is None or metadata is None:
         missing = "protocol" if protocol is None else "metaData"
         raise CorruptLog(
             table=store.url,
             file=commit_name(segment.version),
             reason=f"no {missing} action is found up to this version.",
-            checkpoint=way.checkpoint and way.checkpoint.name,
+            checkpoint=candidate.checkpoint and candidate.checkpoint.name,
         )
     check_readable(store.url, protocol, metadata)
-    if not way.commits:
+    if not candidate.commits:
         timestamp = _own_timestamp(store, segment, metadata)
-    return Snapshot(store, way, State(protocol, metadata, apps, _live(domains), timestamp, own), raws=raws)
+    return Snapshot(store, candidate, State(protocol, metadata, apps, _live(domains), timestamp, txn_id), raws=raws)
 
 
-def _head_of(store: Store, way: Segment) -> CheckpointHead:
-    if way.checkpoint is None:
+def _head_of(store: Store, segment: Segment) -> CheckpointHead:
+    if segment.checkpoint is None:
         return CheckpointHead(None, None, {}, {})
-    checkpoint = Checkpoint(store, way.checkpoint)
+    checkpoint = Checkpoint(store, segment.checkpoint)
     head = checkpoint.head()
     if checkpoint.is_replaced:
-        check_is_still_there(store, way)
+        check_is_still_there(store, segment)
     return head
 
 
 def check_is_still_there(store: Store, segment: Segment) -> None:
-    """Raises CorruptLog if the table was created again since the segment was found: what was read just now may be the
-    new one's.
+    """Raises CorruptLog if the table was created again since the segment was found: the bytes just read may belong to
+    the new one.
     """
     name = segment.newest.name
-    now = store.head(name)
-    if now is None or (now.name, now.size, now.etag) != (name, *segment.identity):
+    current = store.head(name)
+    if current is None or (current.name, current.size, current.etag) != (name, *segment.identity):
         reason = "another file stands there now: the table was made again, or this version was cleaned up."
         raise CorruptLog(table=store.url, file=name, reason=reason)
 
@@ -339,12 +341,12 @@ def _advance_state(state: State, head: Head, written: int) -> State:
 
 
 def _own_timestamp(store: Store, segment: Segment, metadata: Metadata) -> int:
-    """The commit time of a version read from its checkpoint, which does not say it."""
+    """The commit time of a version read from its checkpoint, which does not state it."""
     in_commit = metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true"
     if not in_commit or commit_version(segment.newest.name) is None:
         return segment.timestamp
-    said = parse_head(store.url, read_commit(store, segment.newest)).info
-    return int(said.get("inCommitTimestamp") or segment.timestamp)
+    info = parse_head(store.url, read_commit(store, segment.newest)).info
+    return int(info.get("inCommitTimestamp") or segment.timestamp)
 
 
 def _live(domains: Mapping[str, DomainMetadata]) -> Mapping[str, DomainMetadata]:

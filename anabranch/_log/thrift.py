@@ -1,6 +1,6 @@
 """Thrift's compact protocol, as Parquet uses it: the fields of a struct by their numbers.
 
-Pure. Guarantee: bytes that are garbled raise a ``KeyError``, ``TypeError`` or ``IndexError``, and no deep one a
+Pure. Guarantee: garbled bytes raise a ``KeyError``, ``TypeError`` or ``IndexError``; deep nesting raises no
 ``RecursionError``.
 
 Source: Apache Thrift, "Thrift compact protocol".
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_DEEPEST = 32
-_MOST_BITS = 70
+_MAX_DEPTH = 32
+_MAX_BITS = 70
 
 Fields = Mapping[int, Any]
 
@@ -27,16 +27,16 @@ class Bytes:
 
     @property
     def at(self) -> int:
-        """How many have been read."""
+        """The number of bytes read."""
         return self._at
 
     def byte(self) -> int:
-        """The next one."""
+        """The next byte."""
         self._at += 1
         return self._data[self._at - 1]
 
     def take(self, size: int) -> bytes:
-        """The next so many."""
+        """The next ``size`` bytes."""
         start, self._at = self._at, self._at + size
         if self._at > len(self._data):
             raise IndexError("it ends too early")
@@ -50,22 +50,22 @@ class Bytes:
             byte = self.byte()
             value |= (byte & 0x7F) << shift
             shift += 7
-            if shift > _MOST_BITS:
+            if shift > _MAX_BITS:
                 raise IndexError("a number does not end")
         return value
 
 
 def struct(data: Bytes, depth: int) -> Fields:
     """The fields of a struct by their numbers."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise IndexError("it nests too deep")
-    found: dict[int, Any] = {}
+    fields: dict[int, Any] = {}
     number = 0
     while head := data.byte():
         step, kind = head >> 4, head & 15
         number = number + step if step else _read_signed(data, depth)
-        found[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else _READ[kind](data, depth)
-    return found
+        fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else _READ[kind](data, depth)
+    return fields
 
 
 def _list(data: Bytes, depth: int) -> list[Any]:
@@ -93,4 +93,4 @@ _READ: Mapping[int, Callable[[Bytes, int], Any]] = {
     10: lambda data, depth: _list(data, depth + 1),
     12: lambda data, depth: struct(data, depth + 1),
 }
-"""How to read a value of each Thrift type, alone or in a list; Parquet has no maps."""
+"""Readers of a value of each Thrift type, alone or in a list; Parquet has no maps."""

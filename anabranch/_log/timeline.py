@@ -30,8 +30,8 @@ from anabranch._storage.contract import Entry, Store
 from anabranch.errors import CorruptLog, TimestampAfterLatestCommit, TimestampBeforeEarliestCommit
 
 _HEAD_BYTES = 16 * 1024
-_LATE_IN_LISTINGS = 100
-"""This many of the newest versions are looked up by name where a listing does not show them."""
+_MAY_BE_UNLISTED = 100
+"""Number of the newest versions that are looked up by name where a listing does not show them."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Timeline:
         return len(self.versions)
 
     def starting_at(self, version: int) -> Timeline:
-        """The same from a version on."""
+        """The timeline from a version on."""
         first = bisect.bisect_left(self.versions, version)
         return Timeline(self.store, self.versions[first:], self.entries[first:], self.since)
 
     @property
     def first_in_commit_place(self) -> int:
-        """How many of the versions, the oldest ones, have no in-commit timestamp."""
+        """The number of versions, all of them older than the rest, without an in-commit timestamp."""
         return len(self) if self.since is None else bisect.bisect_left(self.versions, self.since.version)
 
     @lazy
@@ -87,17 +87,17 @@ class Timeline:
 
 
 def timeline(store: Store, metadata: Metadata | None) -> Timeline:
-    """The timeline of the commits in the store; the newest ``metadata`` says whether they have in-commit timestamps,
-    which they have not where it is None.
+    """The timeline of the commits in the store; the newest ``metadata`` determines from which version on they have
+    in-commit timestamps (None: none has).
     """
-    found = {v: entry for entry in store.list_from(first_name(0)) if (v := commit_version(entry.name)) is not None}
-    last = max(found, default=-1)
-    for version in range(max(min(found, default=0), last - _LATE_IN_LISTINGS), last):
-        if version not in found and (missed := store.head(commit_name(version))) is not None:
-            found[version] = missed  # a folder's listing is no snapshot
-    versions = sorted(found)
+    entries = {v: entry for entry in store.list_from(first_name(0)) if (v := commit_version(entry.name)) is not None}
+    last = max(entries, default=-1)
+    for version in range(max(min(entries, default=0), last - _MAY_BE_UNLISTED), last):
+        if version not in entries and (missed := store.head(commit_name(version))) is not None:
+            entries[version] = missed  # a folder's listing is not atomic
+    versions = sorted(entries)
     since = None if metadata is None else boundary(metadata)
-    return Timeline(store, versions, [found[version] for version in versions], since)
+    return Timeline(store, versions, [entries[version] for version in versions], since)
 
 
 def version_at(log: Log, moment_ms: int) -> int:
@@ -113,56 +113,56 @@ def version_at(log: Log, moment_ms: int) -> int:
 
 
 def last_until(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int:
-    """As `version_at`, where ``snapshot`` is the newest version; ``beyond``: a later timestamp means it."""
-    line = _readable(snapshot)
-    place = line.at(moment_ms)
-    if place < 0:
-        raise TimestampBeforeEarliestCommit(**_facts(line, snapshot, moment_ms))
-    if not beyond and line.versions[place] == snapshot.version and line.timestamp(place) < moment_ms:
-        raise TimestampAfterLatestCommit(**_facts(line, snapshot, moment_ms))
-    return line.versions[place]
+    """As `version_at`, where ``snapshot`` is the newest version; ``beyond`` maps a later timestamp to it."""
+    commits = _readable(snapshot)
+    position = commits.at(moment_ms)
+    if position < 0:
+        raise TimestampBeforeEarliestCommit(**_facts(commits, snapshot, moment_ms))
+    if not beyond and commits.versions[position] == snapshot.version and commits.timestamp(position) < moment_ms:
+        raise TimestampAfterLatestCommit(**_facts(commits, snapshot, moment_ms))
+    return commits.versions[position]
 
 
 def first_since(snapshot: Snapshot, moment_ms: int, *, beyond: bool = False) -> int | None:
-    """The oldest version committed at or after a timestamp whose commit is there, where ``snapshot`` is the newest; it
-    may be older than what can be rebuilt. With ``beyond``, the timestamp may be after the newest version: it is None.
+    """The oldest version committed at or after a timestamp whose commit exists, where ``snapshot`` is the newest; it
+    may be too old to be rebuilt. With ``beyond``, a timestamp after the newest version gives None.
 
     Raises:
         TimestampAfterLatestCommit: it is after the newest version.
         CorruptLog: as `version_at`.
     """
-    line = _until(timeline(snapshot.store, snapshot.metadata), snapshot)
-    place = line.at(moment_ms - 1) + 1
-    if place < len(line):
-        return line.versions[place]
+    commits = _until(timeline(snapshot.store, snapshot.metadata), snapshot)
+    position = commits.at(moment_ms - 1) + 1
+    if position < len(commits):
+        return commits.versions[position]
     if beyond:
         return None
-    raise TimestampAfterLatestCommit(**_facts(line, snapshot, moment_ms))
+    raise TimestampAfterLatestCommit(**_facts(commits, snapshot, moment_ms))
 
 
 def _readable(snapshot: Snapshot) -> Timeline:
     """The timeline up to a snapshot, of the versions that can be rebuilt."""
-    line = timeline(snapshot.store, snapshot.metadata)
-    return _until(line.starting_at(earliest_version(snapshot.store)), snapshot)
+    commits = timeline(snapshot.store, snapshot.metadata)
+    return _until(commits.starting_at(earliest_version(snapshot.store)), snapshot)
 
 
-def _until(line: Timeline, snapshot: Snapshot) -> Timeline:
-    end = bisect.bisect_right(line.versions, snapshot.version)
-    versions, entries = list(line.versions[:end]), list(line.entries[:end])
-    if snapshot.version not in versions:  # its commit file was cleaned up: the checkpoint stands for it
+def _until(commits: Timeline, snapshot: Snapshot) -> Timeline:
+    end = bisect.bisect_right(commits.versions, snapshot.version)
+    versions, entries = list(commits.versions[:end]), list(commits.entries[:end])
+    if snapshot.version not in versions:  # its commit file was cleaned up: the checkpoint replaces it
         versions, entries = [*versions, snapshot.version], [*entries, snapshot.segment.newest]
-    return Timeline(line.store, versions, entries, line.since)
+    return Timeline(commits.store, versions, entries, commits.since)
 
 
-def _facts(line: Timeline, snapshot: Snapshot, moment_ms: int) -> dict[str, object]:
-    first, last = line.timestamp(0), line.timestamp(len(line) - 1)
+def _facts(commits: Timeline, snapshot: Snapshot, moment_ms: int) -> dict[str, object]:
+    first, last = commits.timestamp(0), commits.timestamp(len(commits) - 1)
     return {
         "table": snapshot.table,
         "timestamp": in_words(moment_ms),
         "timestamp_ms": moment_ms,
         "earliest": in_words(first),
         "earliest_ms": first,
-        "earliest_version": line.versions[0],
+        "earliest_version": commits.versions[0],
         "latest": in_words(last),
         "latest_ms": last,
         "latest_version": snapshot.version,
@@ -170,7 +170,7 @@ def _facts(line: Timeline, snapshot: Snapshot, moment_ms: int) -> dict[str, obje
 
 
 def in_words(milliseconds: int) -> str:
-    """A timestamp for messages; always in UTC, so that messages can be compared."""
+    """A timestamp for messages; always in UTC, so that messages are comparable."""
     try:
         moment = dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
     except (OverflowError, OSError, ValueError):
@@ -189,8 +189,8 @@ def read_in_commit_ms(store: Store, entry: Entry) -> int | None:
 
 def _commit_info(line: bytes) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(line)["commitInfo"]
-        optional_number_in(found, IN_COMMIT)
+        info = json.loads(line)["commitInfo"]
+        optional_number_in(info, IN_COMMIT)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None  # parsing the whole file says what is wrong, by its name
-    return found
+        return None  # parsing the whole file reports the fault, with the file's name
+    return info

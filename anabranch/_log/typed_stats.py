@@ -1,8 +1,8 @@
-"""Converts typed statistics and partition values of a checkpoint into the texts that the log has elsewhere.
+"""Converts typed statistics and partition values of a checkpoint to the texts that the log has elsewhere.
 
 Knows PROTOCOL.md, sections "Checkpoints" (``stats_parsed``, ``partitionValues_parsed``) and "Per-file Statistics". Pure
-and columnar. Guarantee: the result is what the writer would have put into ``stats``: a value without such a text is
-left out, never altered.
+and columnar. Guarantee: the result equals the writer's ``stats``; a value without such a text is left out, never
+altered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def stats_texts(parsed: pa.StructArray) -> pa.Array:
 
 
 def partition_maps(parsed: pa.StructArray) -> pa.Array:
-    """``partitionValues`` from typed ones: a map of every partition column to its text, null for null."""
+    """``partitionValues`` from typed values: a map of every partition column to its text, null for null."""
     fields = list(parsed.type)
     types = [str(from_arrow(pa.schema([field])).fields[0].type) for field in fields]
     texts = [_partition_texts(pc.struct_field(parsed, [i]), type_) for i, type_ in enumerate(types)]
@@ -69,22 +69,22 @@ def _texts(values: pa.Array) -> pa.Array | None:
     if pa.types.is_date(type_):
         return _quote(_in_four_digits(values.cast(pa.date32()).cast(pa.string())))
     if pa.types.is_timestamp(type_):
-        return _moments(values)
+        return _timestamps(values)
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return _strings(values.cast(pa.string()))
     return None
 
 
 def _numbers(values: pa.Array) -> pa.Array:
-    """The shortest digits; NaN and infinities as Java's JSON spells them."""
+    """Numbers with the shortest digits; NaN and infinities as Java's JSON spells them."""
     texts = values.cast(pa.string())
     if pc.all(pc.is_finite(values)).as_py() is not False:
         return texts
-    return pa.array([None if each is None else _NONFINITE.get(each, each) for each in texts.to_pylist()], pa.string())
+    return pa.array([None if text is None else _NONFINITE.get(text, text) for text in texts.to_pylist()], pa.string())
 
 
-def _moments(values: pa.Array) -> pa.Array:
-    """To the microsecond; an instant in UTC with a Z, a local time without."""
+def _timestamps(values: pa.Array) -> pa.Array:
+    """Timestamps to the microsecond; an instant in UTC with a Z, a local time without."""
     zone = "Z" if values.type.tz else ""
     plain = values.cast(pa.timestamp("us", values.type.tz), safe=False).cast(pa.timestamp("us"))
     texts = pc.strftime(plain, format="%Y-%m-%dT%H:%M:%S")
@@ -92,15 +92,15 @@ def _moments(values: pa.Array) -> pa.Array:
 
 
 def _in_four_digits(texts: pa.Array) -> pa.Array:
-    """Null for years that the text of a date cannot have."""
+    """The texts, null for years that the text of a date cannot have."""
     return pc.if_else(pc.match_substring_regex(texts, _SECOND_OF_FOUR_DIGIT_YEARS), texts, pa.scalar(None, pa.string()))
 
 
 def _strings(values: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring_regex(values, _SPECIAL)).as_py():
         return _quote(values)
-    found = [None if each is None else json.dumps(each, ensure_ascii=False) for each in values.to_pylist()]
-    return pa.array(found, pa.string())
+    quoted = [None if text is None else json.dumps(text, ensure_ascii=False) for text in values.to_pylist()]
+    return pa.array(quoted, pa.string())
 
 
 def _quote(texts: pa.Array) -> pa.Array:
@@ -109,5 +109,5 @@ def _quote(texts: pa.Array) -> pa.Array:
 
 def _partition_texts(values: pa.Array, data_type: str) -> list[str | None]:
     encoded = values.dictionary_encode()
-    known = [write_value(value, data_type) for value in encoded.dictionary.to_pylist()]
-    return [None if i is None else known[i] for i in encoded.indices.to_pylist()]
+    texts = [write_value(value, data_type) for value in encoded.dictionary.to_pylist()]
+    return [None if i is None else texts[i] for i in encoded.indices.to_pylist()]

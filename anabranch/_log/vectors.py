@@ -19,7 +19,7 @@ from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
 from anabranch.errors.process_state import cache
 
 KEPT, KEPT_BYTES_EACH = 512, 128 * 1024
-"""How many vectors are kept, and up to which size."""
+"""Maximum number of cached vectors, and the maximum size of one in bytes."""
 _kept = cache("deletion vectors", KEPT)
 
 
@@ -27,7 +27,7 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
     """The deleted positions of one live file, an empty bitmap if it has no vector. Do not change it in place.
 
     Raises:
-        CorruptVector: the vector's bytes are missing or not what the log says.
+        CorruptVector: the vector's bytes are missing, or differ from the log's description.
         FileOutsideTable: they are on a store that is neither the table's own nor allowed.
     """
     row = file.get("deletionVector")
@@ -41,7 +41,7 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
 
 
 def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
-    """The vectors of those files of a `FILES` table that have one."""
+    """The vectors of the files of a `FILES` table that have one."""
     if files["deletionVector"].null_count == len(files):
         return {}
     marked = files.select(["path", "deletionVector", "stats"]).filter(pc.is_valid(files["deletionVector"]))
@@ -49,11 +49,11 @@ def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
 
 
 def load_vector(store: Store, descriptor: Descriptor, path: str, stats: str | None = None) -> BitMap64:
-    """The vector of a descriptor; ``path`` is the data file for errors, ``stats`` tell its number of rows."""
+    """The vector of a descriptor; ``path`` is the data file for errors, ``stats`` have its number of rows."""
     key = (store.url, descriptor.unique_id, descriptor.size, descriptor.cardinality)
-    known: BitMap64 | None = _kept.get(key)
-    if known is not None:
-        return known
+    cached: BitMap64 | None = _kept.get(key)
+    if cached is not None:
+        return cached
     vector = _read(store, descriptor, path)
     _check_inside(vector, store, path, stats)
     if descriptor.size <= KEPT_BYTES_EACH:
@@ -62,7 +62,7 @@ def load_vector(store: Store, descriptor: Descriptor, path: str, stats: str | No
 
 
 def forget_vectors(table: str | None = None) -> None:
-    """Drop the vectors that are kept of one table, or of all."""
+    """Drop the cached vectors of one table, or of all."""
     for key in [key for key in _kept if table in (None, key[0])]:
         _kept.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""Where a table's files are kept, as names and bytes.
+"""The storage of a table's files, as names and bytes.
 
 Knows names, bytes, and how a disk or a bucket fails. Knows nothing of Delta: no table, no version, no action.
 Guarantee: ``put_if_absent`` has exactly one winner per name, and what it acknowledges is durable (``contract.py``).

@@ -1,7 +1,7 @@
 """Copies a file from one store to another of any kind.
 
-Guarantee: a copy is whole and durable once its name exists; only a few chunks of a file are in memory, however large it
-is.
+Guarantee: a copy is whole and durable once its name exists; only a few chunks of a file are in memory, whatever its
+size.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _chunks(source: Store, name: str, size: int) -> Iterator[bytes]:
     _check(source, name, size, read)
 
 
-def _check(source: Store, name: str, size: int, found: int) -> None:
-    if found != size:
-        reason = f"it has {found} bytes, and {size} were to be copied."
+def _check(source: Store, name: str, size: int, actual: int) -> None:
+    if actual != size:
+        reason = f"it has {actual} bytes, and {size} were to be copied."
         raise StoreError(name=name, root=source.url, reason=reason)

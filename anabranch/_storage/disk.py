@@ -30,30 +30,30 @@ _FSYNCS_AT_ONCE = 8
 
 def is_aside(name: str) -> bool:
     """Whether a file name is the hidden one of an unfinished write, perhaps by a writer that was killed."""
-    return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # the first test spares most names the second
+    return name.startswith(".") and _ASIDE.fullmatch(name) is not None  # most names fail the cheap first test
 
 
 def open_regular_file(path: str) -> tuple[BinaryIO, os.stat_result]:
-    """A regular file, to be read, and its state; nothing waits for a writer at the other end of a pipe, and no device
-    is touched.
+    """Open a regular file to read it, with its state; nothing waits for a writer at the other end of a pipe, and no
+    device is touched.
 
     Raises:
-        FileNotFoundError: what is there is a pipe, a device or a socket.
+        FileNotFoundError: the path is a pipe, a device or a socket.
         OSError: there is no such file, or it may not be read.
     """
     _check_regular(path, os.stat(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        seen = os.fstat(descriptor)
-        _check_regular(path, seen)
-        return os.fdopen(descriptor, "rb"), seen
+        status = os.fstat(descriptor)
+        _check_regular(path, status)
+        return os.fdopen(descriptor, "rb"), status
     except BaseException:
         os.close(descriptor)
         raise
 
 
-def _check_regular(path: str, seen: os.stat_result) -> None:
-    if not stat.S_ISREG(seen.st_mode):
+def _check_regular(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(errno.ENOENT, "it is no regular file", path)
 
 
@@ -91,8 +91,8 @@ def claim(aside: str, path: str) -> bool:
     try:
         os.link(aside, path)
     except OSError as error:
-        # A file server whose answer got lost is asked again by the kernel, and then finds its own link: only the file
-        # under the name tells whose it is.
+        # A kernel repeats a request whose answer from a file server got lost, and then finds its own link: only the
+        # file under the name shows whose it is.
         if _is_one_file(aside, path):
             return True
         if error.errno == errno.EEXIST:
@@ -109,7 +109,7 @@ def is_refusal(error: OSError) -> bool:
 
 
 def forget(aside: str) -> None:
-    """Remove a file written aside. If that fails it stays hidden and does no harm."""
+    """Remove a file written aside. If that fails, it stays hidden and does no harm."""
     with contextlib.suppress(OSError):
         os.unlink(aside)
 
@@ -124,7 +124,7 @@ def make_folder(path: str) -> None:
         return
     parent = os.path.dirname(path)
     make_folder(parent)
-    with contextlib.suppress(FileExistsError):  # another writer was faster; if it made a file, the next call says so
+    with contextlib.suppress(FileExistsError):  # another writer was faster; if it made a file, the next call fails
         os.mkdir(path)
     sync(parent)
 
@@ -135,7 +135,7 @@ def sync(path: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems cannot sync a folder (EINVAL): their server keeps names as it keeps them.
+        # Some network file systems cannot sync a folder (EINVAL): durability of names is up to their server.
         if error.errno != errno.EINVAL or not os.path.isdir(path):
             raise
     finally:
@@ -143,7 +143,7 @@ def sync(path: str) -> None:
 
 
 def sync_all(paths: Iterable[str]) -> None:
-    """``sync`` of many paths in parallel, since the disk merges concurrent flushes; one needs no thread for it."""
+    """``sync`` of many paths in parallel, since the disk merges concurrent flushes; a single one needs no thread."""
     paths = list(paths)
     if len(paths) <= 1:
         for path in paths:
@@ -165,15 +165,15 @@ def _rename_unless_taken(aside: str, path: str) -> bool:
     """``claim`` on a file system without hard links: Linux renames without replacing, atomically as well."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
-        raise _unsafe(path)
+        raise _unsupported_error(path)
     if rename(_AT_FDCWD, os.fsencode(aside), _AT_FDCWD, os.fsencode(path), _RENAME_NOREPLACE) == 0:
         return True
     number = ctypes.get_errno()
     if number == errno.EEXIST:
         return False
-    raise _unsafe(path) if number in _NO_HARD_LINKS else OSError(number, os.strerror(number), path)
+    raise _unsupported_error(path) if number in _NO_HARD_LINKS else OSError(number, os.strerror(number), path)
 
 
-def _unsafe(path: str) -> OSError:
-    """The error for such a file system: any other way (check, then rename) would let two writers win."""
+def _unsupported_error(path: str) -> OSError:
+    """The error for a file system without both: any other way (check, then rename) would let two writers win."""
     return OSError(errno.ENOTSUP, "this file system can neither link a file nor rename one without replacing", path)

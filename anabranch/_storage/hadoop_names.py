@@ -1,6 +1,6 @@
-"""Which settings of Hadoop's connectors both sides of a bucket can follow, and options of obstore as such settings.
+"""Which settings of Hadoop's connectors Spark and our client can both follow, and obstore's options as such settings.
 
-Pure. Guarantee: what only one side could follow is named, so that nobody takes the two for alike where they are not.
+Pure. Guarantee: a setting that only one side could follow is named, so that the two sides never silently differ.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _CONNECTOR = (
     r"|change\.detection|directory\.|performance\.|vectored\.|inputstream\.|outputstream\.|list\.|project\.id"
     r"|bucket\.probe|account\.hns\.enabled|fns\.|networking\.|ssl\."
 )
-_OF_SPARK_ALONE = re.compile(
+_SPARK_ONLY = re.compile(
     r"fs\.(?:AbstractFileSystem\.)?\w+\.impl(?:\.disable\.cache)?|"
     rf"fs\.(?:s3a|azure|gs)\.(?:bucket\.[a-z0-9.-]+?\.)?(?:{_CONNECTOR}).*"
 )
-"""Settings of how a connector works, which change neither who asks nor where, nor what is written."""
+"""Settings of how a connector works, which change neither credentials nor the server, nor what is written."""
 _S3 = {
     "access.key",
     "secret.key",
@@ -49,13 +49,13 @@ _GOOGLE = {
     "google.cloud.auth.service.account.json.keyfile",
     "fs.gs.storage.root.url",
 }
-_KINDS = re.compile(r"(?:aws\.credentials\.provider|auth\.type|oauth\.provider\.type)(?:\.|$)")
-"""Settings whose value says how credentials are found; our client does not know all of the ways."""
+_CREDENTIAL_KINDS = re.compile(r"(?:aws\.credentials\.provider|auth\.type|oauth\.provider\.type)(?:\.|$)")
+"""Settings whose value selects a source of credentials; our client does not know all of them."""
 FAMILIES = {"s3": ("fs.s3a.", "fs.s3."), "abfss": ("fs.azure.",), "gs": ("fs.gs.", "google.cloud.")}
-"""How the settings of a kind of bucket begin."""
-_OF_HDFS = ("dfs.", "fs.hdfs.", "fs.viewfs.")
-_SIMPLE = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
-_OURS_ALONE = {
+"""Prefixes of the settings of a kind of bucket."""
+_HDFS_PREFIXES = ("dfs.", "fs.hdfs.", "fs.viewfs.")
+_PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
+_CLIENT_ONLY = {
     "timeout",
     "connect_timeout",
     "read_timeout",
@@ -63,43 +63,43 @@ _OURS_ALONE = {
     "pool_max_idle_per_host",
     "user_agent",
 }
-"""Options of how our client works, which Spark's connector need not know."""
+"""Options of how our client works, which have no meaning for Spark's connector."""
 
 
 def family_of(scheme: str) -> tuple[str, ...]:
-    """How the settings begin that say something of a kind of file system."""
-    return FAMILIES.get(scheme, _OF_HDFS)
+    """The prefixes of the settings of a kind of file system."""
+    return FAMILIES.get(scheme, _HDFS_PREFIXES)
 
 
 def unsupported_settings(scheme: str, authority: str, given: Settings, all_of_them: Settings) -> list[str]:
-    """Those of the given settings that concern a bucket and that our client cannot follow; what speaks of other buckets
-    or services is none of them.
+    """The settings in ``given`` that concern a bucket and that our client cannot follow; those of other buckets or
+    services are left out.
 
     Args:
         scheme: of the bucket's canonical URL.
         authority: the bucket, or container and account.
-        all_of_them: the given ones and those of the session, which count less.
+        all_of_them: the given settings and those of the session, which have lower precedence.
     """
-    said = translate_settings(scheme, authority, all_of_them)
-    is_known_who = bool(WHO.get(SERVICES.get(scheme, ""), frozenset()).intersection(said))
+    options = translate_settings(scheme, authority, all_of_them)
+    has_credentials = bool(WHO.get(SERVICES.get(scheme, ""), frozenset()).intersection(options))
     own = [key for key in given if key.startswith(family_of(scheme)) and not _is_of_another(scheme, authority, key)]
     return [
         key
         for key in own
-        if not (_OF_SPARK_ALONE.fullmatch(key) or _is_known(scheme, authority, key))
-        or (_KINDS.search(key) and not is_known_who)
+        if not (_SPARK_ONLY.fullmatch(key) or _is_known(scheme, authority, key))
+        or (_CREDENTIAL_KINDS.search(key) and not has_credentials)
     ]
 
 
 def lacks(scheme: str, authority: str, settings: Settings) -> str | None:
-    """The setting without which others of a bucket say nothing, such as the secret of a key; None where none lacks."""
+    """The setting that others of a bucket require, such as the secret of a key; None where none is missing."""
     if scheme != "s3":
         return None
-    for of in (f"fs.s3a.bucket.{authority}.", "fs.s3a."):
-        named = {name for name in ("access.key", "secret.key", "session.token") if settings.get(of + name)}
+    for prefix in (f"fs.s3a.bucket.{authority}.", "fs.s3a."):
+        named = {name for name in ("access.key", "secret.key", "session.token") if settings.get(prefix + name)}
         for name in ("access.key", "secret.key"):
             if named and name not in named:
-                return of + name
+                return prefix + name
     return None
 
 
@@ -123,57 +123,59 @@ def _is_of_another(scheme: str, authority: str, key: str) -> bool:
 
 
 def for_spark(scheme: str, authority: str, options: Settings) -> tuple[dict[str, str], list[str]]:
-    """Options of obstore as settings of that bucket alone for Spark's connector, and those that it cannot be told.
+    """Options of obstore as settings of one bucket for Spark's connector, and the options that it has no setting for.
 
     Example:
         >>> for_spark("s3", "lake", {"AWS_REGION": "eu-west-1", "proxy_url": "http://proxy"})
         ({'fs.s3a.bucket.lake.endpoint.region': 'eu-west-1'}, ['proxy_url'])
     """
     service = SERVICES.get(scheme, "")
-    left = {plain(service, key): (key, str(value)) for key, value in options.items()}
-    given = {name: value for name, (_, value) in left.items()}
-    told = {"s3": _s3, "abfss": _azure, "gs": _google}.get(scheme, _nothing)(authority, given)
-    untold = [key for name, (key, _) in left.items() if name in given and name not in _OURS_ALONE]
-    return told, untold
+    by_name = {plain(service, key): (key, str(value)) for key, value in options.items()}
+    remaining = {name: value for name, (_, value) in by_name.items()}
+    settings = {"s3": _s3, "abfss": _azure, "gs": _google}.get(scheme, _no_settings)(authority, remaining)
+    unsupported = [key for name, (key, _) in by_name.items() if name in remaining and name not in _CLIENT_ONLY]
+    return settings, unsupported
 
 
-def _s3(bucket: str, given: dict[str, str]) -> dict[str, str]:
-    """The settings; what they say is taken out of what was given."""
-    said: dict[str, str | None] = {
-        "access.key": given.pop("access_key_id", None),
-        "secret.key": given.pop("secret_access_key", None),
-        "session.token": given.pop("session_token", None),
-        "endpoint.region": given.pop("region", None) or given.pop("default_region", None),
+def _s3(bucket: str, remaining: dict[str, str]) -> dict[str, str]:
+    """The settings; the options that they replace are removed from ``remaining``."""
+    settings: dict[str, str | None] = {
+        "access.key": remaining.pop("access_key_id", None),
+        "secret.key": remaining.pop("secret_access_key", None),
+        "session.token": remaining.pop("session_token", None),
+        "endpoint.region": remaining.pop("region", None) or remaining.pop("default_region", None),
     }
-    if said["access.key"]:
-        said["aws.credentials.provider"] = _SIMPLE.format("Temporary" if said["session.token"] else "Simple")
-    if given.get("skip_signature", "").lower() == "true":
-        said["aws.credentials.provider"] = _SIMPLE.format("Anonymous") if given.pop("skip_signature") else None
-    if given.get("virtual_hosted_style_request", "false").lower() == "false":
-        given.pop("virtual_hosted_style_request", None)
-        said["endpoint"] = given.pop("endpoint", None)
-        said["path.style.access"] = "true" if said["endpoint"] else None
-    given.pop("allow_http", None)  # the endpoint says it
-    return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in said.items() if value}
+    if settings["access.key"]:
+        settings["aws.credentials.provider"] = _PROVIDER.format("Temporary" if settings["session.token"] else "Simple")
+    if remaining.get("skip_signature", "").lower() == "true":
+        settings["aws.credentials.provider"] = (
+            _PROVIDER.format("Anonymous") if remaining.pop("skip_signature") else None
+        )
+    if remaining.get("virtual_hosted_style_request", "false").lower() == "false":
+        remaining.pop("virtual_hosted_style_request", None)
+        settings["endpoint"] = remaining.pop("endpoint", None)
+        settings["path.style.access"] = "true" if settings["endpoint"] else None
+    remaining.pop("allow_http", None)  # the endpoint's scheme decides
+    return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in settings.items() if value}
 
 
-def _azure(authority: str, given: dict[str, str]) -> dict[str, str]:
+def _azure(authority: str, remaining: dict[str, str]) -> dict[str, str]:
     host = authority.partition("@")[2]
-    if given.get("account_name") == host.partition(".")[0]:
-        given.pop("account_name")
-    key, token = given.pop("account_key", None), given.pop("sas_key", None)
-    said = {"account.key": key} if key else {"sas.fixed.token": token, "account.auth.type": "SAS"} if token else {}
-    return {f"fs.azure.{name}.{host}": value for name, value in said.items() if value}
+    if remaining.get("account_name") == host.partition(".")[0]:
+        remaining.pop("account_name")
+    key, token = remaining.pop("account_key", None), remaining.pop("sas_key", None)
+    settings = {"account.key": key} if key else {"sas.fixed.token": token, "account.auth.type": "SAS"} if token else {}
+    return {f"fs.azure.{name}.{host}": value for name, value in settings.items() if value}
 
 
-def _google(bucket: str, given: dict[str, str]) -> dict[str, str]:
-    said = {
-        "auth.service.account.json.keyfile": given.pop("service_account", None),
-        "storage.root.url": given.pop("base_url", None),
+def _google(bucket: str, remaining: dict[str, str]) -> dict[str, str]:
+    settings = {
+        "auth.service.account.json.keyfile": remaining.pop("service_account", None),
+        "storage.root.url": remaining.pop("base_url", None),
     }
-    given.pop("allow_http", None)
-    return {f"fs.gs.{name}": value for name, value in said.items() if value}
+    remaining.pop("allow_http", None)
+    return {f"fs.gs.{name}": value for name, value in settings.items() if value}
 
 
-def _nothing(authority: str, given: Mapping[str, str]) -> dict[str, str]:
+def _no_settings(authority: str, remaining: Mapping[str, str]) -> dict[str, str]:
     return {}

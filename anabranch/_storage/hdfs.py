@@ -1,11 +1,11 @@
-"""The store over a folder of HDFS, whichever way its NameNode is asked.
+"""The store over a folder of HDFS, for each protocol of its NameNode.
 
 Knows names, paths, and what the NameNode's refusals mean for a put. A file is written aside, under a hidden
 ``.NAME.ID.tmp`` that no call lists or reads, and then renamed: the NameNode refuses to rename to a name that exists,
-and decides that as one. So put-if-absent has one winner, whoever else writes, Spark and delta-spark among them.
+and decides that atomically. So put-if-absent has one winner among all writers, including Spark and delta-spark.
 
-A request that was not answered is sent again. That is safe even for the rename: nobody else knows the file aside, and
-it can be renamed only once, however late a request of ours arrives. If it is gone, an earlier one was carried out.
+An unanswered request is sent again. That is safe even for the rename: nobody else knows the file aside, and it can be
+renamed only once, however late a request of ours arrives. If it is gone, an earlier request was carried out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreEr
 
 _NAME_CHARS_ASIDE = 40
 _SIZE_DIGITS = 20
-_DEEPEST = 1000
-"""How many folders Hadoop has below each other, at most."""
+_MAX_DEPTH = 1000
+"""Maximum depth of Hadoop's folders."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class HdfsStore:
         root: its path, without a slash at its end.
         files: the client of the file system.
         allowed: other stores whose files a log in this one may name; the store itself does not use it.
-        pauses_s: before a request that was not answered is sent again.
+        pauses_s: pauses before an unanswered request is sent again.
     """
 
     url: str
@@ -56,19 +56,21 @@ class HdfsStore:
     pauses_s: tuple[float, ...] = field(default=PAUSES_S, repr=False, compare=False)
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
-        """See ``Store.get``. A NameNode is asked once more for an etag, after the bytes have come; without one before
-        that, since it says how many there are, and no more are taken.
+        """See ``Store.get``. With an etag, the NameNode is queried once more after the read; without one before the
+        read, for the size, and no more bytes are read.
         """
-        before = self._existing(name).etag if etag is None else etag
+        before = self._require(name).etag if etag is None else etag
         size = _size_in(before)
-        found = self.read_range(name, 0, size + 1)
-        if etag is not None and (len(found) != size or self._existing(name).etag != etag):
+        data = self.read_range(name, 0, size + 1)
+        if etag is not None and (len(data) != size or self._require(name).etag != etag):
             raise NotFound(name=name, root=self.url)
-        if len(found) > size:
+        if len(data) > size:
             raise StoreError(name=name, root=self.url, reason="it has grown while it was read; read it again.")
-        if len(found) < size and self._existing(name).etag == before:
-            raise StoreError(name=name, root=self.url, reason="its DataNodes give less than the NameNode says it has.")
-        return found
+        if len(data) < size and self._require(name).etag == before:
+            raise StoreError(
+                name=name, root=self.url, reason="its DataNodes send fewer bytes than the NameNode states."
+            )
+        return data
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""
@@ -80,8 +82,8 @@ class HdfsStore:
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
-        found = self._status(name)
-        return None if found is None or found.is_folder else _entry(name, found)
+        status = self._status(name)
+        return None if status is None or status.is_folder else _entry(name, status)
 
     def _status(self, name: str) -> Status | None:
         path = self._path(name)
@@ -91,10 +93,10 @@ class HdfsStore:
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         """See ``Store.put_if_absent``."""
-        found = self._status(name)
-        if found is not None and found.is_folder:  # nobody would find a winner
-            raise StoreError(name=name, root=self.url, reason="a folder is there. Remove it, if nobody needs it.")
-        if found is not None:
+        status = self._status(name)
+        if status is not None and status.is_folder:  # nobody would find a winner
+            raise StoreError(name=name, root=self.url, reason="it is a folder. Remove it if it is not needed.")
+        if status is not None:
             raise AlreadyExists(name=name, root=self.url)
         self._put(name, data, overwrite=False)
 
@@ -105,10 +107,10 @@ class HdfsStore:
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """See ``Store.put_stream``."""
         path, counted = self._path(name), _Counted(chunks)
-        aside = _aside(path)
+        aside = _aside_path(path)
         with self._writing(name):
             self.files.write(aside, counted)
-        self._rename(name, aside, lambda: self._existing(name).size == counted.size, overwrite=True)
+        self._rename(name, aside, lambda: self._require(name).size == counted.size, overwrite=True)
 
     def put_hint(self, name: str, data: bytes) -> None:
         """See ``Store.put_hint``."""
@@ -118,49 +120,49 @@ class HdfsStore:
         """See ``Store.list_from``."""
         slash = start.rfind("/") + 1
         folder, first = check_folder(start[:slash], self.url), start[slash:]
-        return sorted(each for each in self._scan_folder(folder)[0] if posixpath.basename(each.name) >= first)
+        return sorted(entry for entry in self._scan_folder(folder)[0] if posixpath.basename(entry.name) >= first)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
-        return sorted(each for files, *_ in self.walk_folders(check_folder(prefix, self.url)) for each in files)
+        return sorted(entry for files, *_ in self.walk_folders(check_folder(prefix, self.url)) for entry in files)
 
     def walk_folders(
         self, folder: str = "", skip: Callable[[str], bool] = lambda name: False
     ) -> Iterator[tuple[list[Entry], list[str], list[str]]]:
-        """The files in a folder and in each folder below it, with the folders there that are gone into, and with those
-        that are left out.
+        """The files in a folder and in each folder below it, with the subfolders that are entered and those that are
+        skipped.
         """
-        ahead = [folder]
-        while ahead:
-            files, below = self._scan_folder(at := ahead.pop())
-            if at.count("/") >= _DEEPEST:
-                raise StoreError(name=f"{at[:100]}…", root=self.url, reason="its folders have no end.")
-            left_out = [name for name in below if skip(name)]
-            entered = [name for name in below if name not in left_out]
-            ahead += entered
-            yield files, entered, left_out
+        pending = [folder]
+        while pending:
+            files, folders = self._scan_folder(current := pending.pop())
+            if current.count("/") >= _MAX_DEPTH:
+                raise StoreError(name=f"{current[:100]}…", root=self.url, reason="its folders have no end.")
+            left_out = [name for name in folders if skip(name)]
+            to_visit = [name for name in folders if name not in left_out]
+            pending += to_visit
+            yield files, to_visit, left_out
 
     def _scan_folder(self, folder: str) -> tuple[list[Entry], list[str]]:
-        """The files in one folder, and the names of the folders in it; none where it is not there."""
+        """The files in one folder, and the names of its subfolders; none where it does not exist."""
         refuse_after_fork(folder, self.url)
         path = posixpath.join(self.root or "/", folder.rstrip("/")).rstrip("/") or "/"
-        seen: list[Status] = []
+        statuses: list[Status] = []
         with contextlib.suppress(NotFound), self._translate_errors(folder):
-            seen = retry(lambda: self.files.inside(path), self.pauses_s)
-        named = [(self._name_in(folder, path, each), each) for each in seen if each.path != path]
-        files = [_entry(name, each) for name, each in named if not each.is_folder]
-        folders = [name for name, each in named if each.is_folder]
-        return [each for each in files if not is_aside(posixpath.basename(each.name))], folders
+            statuses = retry(lambda: self.files.inside(path), self.pauses_s)
+        named = [(self._name_in(folder, path, status), status) for status in statuses if status.path != path]
+        files = [_entry(name, status) for name, status in named if not status.is_folder]
+        folders = [name for name, status in named if status.is_folder]
+        return [entry for entry in files if not is_aside(posixpath.basename(entry.name))], folders
 
-    def _name_in(self, folder: str, path: str, found: Status) -> str:
-        """The name of what the file system lists in a folder. Raises StoreError: it would be elsewhere."""
-        folder_path, _, base = found.path.rpartition("/")
+    def _name_in(self, folder: str, path: str, status: Status) -> str:
+        """The name of an entry that the file system lists in a folder. Raises StoreError: it lies elsewhere."""
+        folder_path, _, base = status.path.rpartition("/")
         if folder_path != path.rstrip("/"):
             raise StoreError(name=repr(base[:100]), root=self.url, reason="a NameNode lists it, and it is no name.")
         return check_name(f"{folder.rstrip('/')}/{base}" if folder else base, self.url)
 
     def remove_folder(self, folder: str) -> bool:
-        """Remove a folder in which nothing is; whether it went."""
+        """Remove an empty folder; True if it was removed."""
         refuse_after_fork(folder, self.url)
         return self._try_delete(posixpath.join(self.root, folder))
 
@@ -183,8 +185,8 @@ class HdfsStore:
         self._rename(name, aside, lambda: self.read_range(name, 0, len(data) + 1) == data, overwrite=overwrite)
 
     def _write_aside(self, path: str, data: bytes) -> str:
-        """Write the bytes aside, and say where: each try has a file of its own, since an older one may come late."""
-        aside = _aside(path)
+        """Write the bytes aside, and return the path: each try has its own file, since an older one may come late."""
+        aside = _aside_path(path)
         try:
             self.files.write(aside, (data,))
         except Refused as error:
@@ -194,14 +196,14 @@ class HdfsStore:
         return aside
 
     def _rename(self, name: str, aside: str, has_it: Callable[[], bool], *, overwrite: bool) -> None:
-        """Give a file aside its name.
+        """Rename a file aside to its final name.
 
         Args:
-            has_it: whether the name has what was written aside.
+            has_it: whether the final name has the content of the file aside.
 
         Raises:
-            AlreadyExists: there is one of the name, and it is not to be overwritten.
-            PutOutcomeUnknown: nobody can say whether it was renamed.
+            AlreadyExists: the name is taken, and must not be overwritten.
+            PutOutcomeUnknown: it is unknown whether the file was renamed.
         """
         path = self._path(name)
         try:
@@ -209,25 +211,25 @@ class HdfsStore:
         except Unanswered as error:  # the file stays: it may have the name already, or get it yet
             raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
         except Refused as error:
-            self._decide_refusal(name, aside, has_it, error)
+            self._resolve_refusal(name, aside, has_it, error)
         except BaseException:
             self._try_delete(aside)
             raise
 
-    def _decide_refusal(self, name: str, aside: str, has_it: Callable[[], bool], error: Refused) -> None:
-        """Decide what a refusal to rename means, since an earlier request may have been carried out, or may come yet.
+    def _resolve_refusal(self, name: str, aside: str, has_it: Callable[[], bool], error: Refused) -> None:
+        """Interpret a refusal to rename, since an earlier request may have been carried out, or may still come.
 
-        A file that is removed aside can no longer be renamed; nor can one while there is another of the name.
+        A file aside that is removed can no longer be renamed; nor can it while the name is taken.
         """
         if error.is_absence:
             with contextlib.suppress(StoreError):
                 if has_it():
                     return
             raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
-        went = self._try_delete(aside)
+        was_deleted = self._try_delete(aside)
         if error.is_existence:
             raise AlreadyExists(name=name, root=self.url) from None
-        if not went:
+        if not was_deleted:
             raise PutOutcomeUnknown(name=name, root=self.url, reason=reason(error)) from None
         raise to_store_error(name, self.url, error) from None
 
@@ -237,17 +239,17 @@ class HdfsStore:
         refuse_after_fork(name, self.url)
         path = f"{self.root}/{check_name(name, self.url)}"
         if is_aside(posixpath.basename(path)):
-            raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
+            raise StoreError(name=name, root=self.url, reason="such names are reserved for unfinished writes.")
         return path
 
-    def _existing(self, name: str) -> Entry:
+    def _require(self, name: str) -> Entry:
         entry = self.head(name)
         if entry is None:
             raise NotFound(name=name, root=self.url)
         return entry
 
     def _try_delete(self, path: str) -> bool:
-        """Remove a file, or an empty folder, if that can be done; whether this request did it."""
+        """Try to remove a file, or an empty folder; True if this request removed it."""
         with contextlib.suppress(Refused, Unanswered):
             return self.files.delete(path)
         return False
@@ -264,7 +266,7 @@ class HdfsStore:
 
     @contextlib.contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """As `_translate_errors`, where an absence is a failure as any other."""
+        """As `_translate_errors`, except that an absence is a failure like any other."""
         try:
             yield
         except (Refused, Unanswered) as error:
@@ -272,7 +274,7 @@ class HdfsStore:
 
 
 class _Counted:
-    """Chunks, and how many bytes they had; what they raise is raised as it is."""
+    """Chunks, with a count of their bytes; their exceptions pass through."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -284,16 +286,16 @@ class _Counted:
             yield chunk
 
 
-def _aside(path: str) -> str:
+def _aside_path(path: str) -> str:
     folder, base = posixpath.split(path)
     return f"{folder}/.{base[:_NAME_CHARS_ASIDE]}.{uuid.uuid4().hex}.tmp"
 
 
-def _entry(name: str, found: Status) -> Entry:
-    return Entry(name, found.length, found.modified_ms, f"{found.modified_ms}-{found.length}")
+def _entry(name: str, status: Status) -> Entry:
+    return Entry(name, status.length, status.modified_ms, f"{status.modified_ms}-{status.length}")
 
 
 def _size_in(etag: str | None) -> int:
-    """The size that an etag of `_entry` says; none has another form, so no file has one that has."""
+    """The size in an etag of `_entry`; 0 for any other form, which no file has."""
     size = (etag or "").rpartition("-")[2]
     return int(size) if size.isdecimal() and len(size) < _SIZE_DIGITS else 0

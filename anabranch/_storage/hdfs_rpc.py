@@ -1,8 +1,8 @@
-"""A file system of Hadoop through hdfs-native, which speaks to NameNodes and DataNodes in their own language.
+"""A file system of Hadoop through hdfs-native, which speaks the own protocols of NameNodes and DataNodes.
 
-Knows the client, and how it words what a NameNode refuses. The client has no time limit of its own for a request, takes
-memory for as many bytes as a NameNode says a file has, and takes what a DataNode gives for all of it. So each request
-runs in a thread that is left behind when its time is over, and what comes is counted.
+Knows the client, and how it words a NameNode's refusals. The client has no time limit for a request, allocates memory
+for the size that a NameNode states, and takes a DataNode's bytes for complete. So each request runs in a thread that is
+abandoned when its time is over, and the bytes are counted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from anabranch._storage.name_node import Refused, Status, Unanswered, reason, re
 from anabranch.errors import UnknownStore
 from anabranch.errors.process_state import memo
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 _FAILURES = (OSError, RuntimeError, ValueError, OverflowError)
 _PANIC = "PanicException"
 """The client's own failure, on an answer that it does not understand; PyO3 derives it from ``BaseException``."""
 _SENTENCE_CHARS = 1000
 _REFUSED = re.compile(r'RPCError\("([\w.$]+)", "((?:[^"\\]|\\.)*)')
-"""How the client says that the NameNode has answered: by Java's name for the refusal, and its sentence with frames."""
+"""The client's form of a NameNode's answer: Java's name for the refusal, and its sentence with frames."""
 _ABSENT = re.compile(r"is not a directory|is a directory|is not a file")
 _CANNOT_SYNC = re.compile(r"erasure|unsupported|not supported", re.IGNORECASE)
 _KINDS: dict[type[Exception], str] = {
@@ -39,20 +39,20 @@ _KINDS: dict[type[Exception], str] = {
     FileExistsError: "FileAlreadyExistsException",
     PermissionError: "AccessControlException",
 }
-"""Refusals that the client tells by a class of Python's."""
-_FEW_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
-"""Of one NameNode, to which nobody fails over; the client would ask 15 times, for three minutes."""
+"""Refusals that the client reports by a class of Python's."""
+_FEWER_ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
+"""The attempts at a single NameNode, which has no failover; by default the client tries 15 times, for three minutes."""
 _DEFAULT_PORT = 8020
 _PAUSES_S = (0.05, 0.2, 0.8)
-"""Before a file that is not whole is removed once more."""
+"""Pauses before a partial file is removed once more."""
 _ANSWER_S = 300
-"""How long a request may take: longer than all that the client does by itself where something fails."""
+"""Time limit of a request, in seconds: longer than the client's own retries."""
 _BYTES_A_SECOND = 1 << 16
-"""One second more is given for so many."""
-_MOST = (1 << 63) - 1
-"""The largest number that Java, and a table's log, has."""
+"""Bytes for which a request gets one more second."""
+_MAX_NUMBER = (1 << 63) - 1
+"""The largest number of Java, and of a table's log."""
 _FOLDER_ENTRIES = 6_400_000
-"""How many Hadoop lets a folder have, at most (``dfs.namenode.fs-limits.max-directory-items``)."""
+"""Maximum number of entries of a folder in Hadoop (``dfs.namenode.fs-limits.max-directory-items``)."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class NativeFiles:
     """A ``FileSystem``, through a client of hdfs-native's.
 
     Attributes:
-        answer_s: for how many seconds a request is waited for, beside the time for its bytes.
-        folder_entries: how many a folder may have.
+        answer_s: time limit of a request in seconds, besides the time for its bytes.
+        folder_entries: maximum number of entries of a folder.
     """
 
     client: Any
@@ -76,13 +76,13 @@ class NativeFiles:
         """See ``FileSystem.inside``."""
 
         def list_folder(clock: _Clock) -> list[Status]:
-            found: dict[str, Status] = {}
-            for each in self.client.list_status(path, False):  # its own recursion ends where one folder goes meanwhile
-                clock.allow(len(each.path))
-                if each.path in found or len(found) == self.folder_entries:
+            statuses: dict[str, Status] = {}
+            for entry in self.client.list_status(path, False):  # its own recursion ends where one folder goes meanwhile
+                clock.allow(len(entry.path))
+                if entry.path in statuses or len(statuses) == self.folder_entries:
                     raise Unanswered("the NameNode's list of the folder has no end", passes=False)
-                found[each.path] = _status(each)
-            return list(found.values())
+                statuses[entry.path] = _status(entry)
+            return list(statuses.values())
 
         return self._answer(list_folder)
 
@@ -93,36 +93,36 @@ class NativeFiles:
             with self.client.read(path) as file:
                 size = len(file)
                 first = min(start, size) if start >= 0 else max(0, size + start)
-                wanted, came = min(length, size - first), bytearray()
-                for part in file.read_range_stream(first, wanted):
+                expected, data = min(length, size - first), bytearray()
+                for part in file.read_range_stream(first, expected):
                     clock.allow(len(part))
-                    came += part
-                    if len(came) > wanted:
+                    data += part
+                    if len(data) > expected:
                         break
-            if len(came) != wanted:
-                raise Unanswered("its DataNodes give other bytes than the NameNode says it has", passes=False)
-            return bytes(came)
+            if len(data) != expected:
+                raise Unanswered("its DataNodes send another number of bytes than the NameNode states", passes=False)
+            return bytes(data)
 
         return self._answer(read)
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
-        """See ``FileSystem.write``; files of an erasure-coded folder cannot be told to be on disks."""
+        """See ``FileSystem.write``; files of an erasure-coded folder cannot be forced to disks."""
         file = None
         try:
             file = self._answer(lambda _: self.client.create(path))
             for chunk in chunks:
-                self._take(file, chunk)
+                self._write_chunk(file, chunk)
             self._answer(lambda _: _sync(file))
             self._answer(lambda _: file.close())
         except BaseException:
-            self._give_up(path, file)
+            self._remove_partial(path, file)
             raise
 
-    def _take(self, file: Any, chunk: bytes) -> None:
+    def _write_chunk(self, file: Any, chunk: bytes) -> None:
         self._answer(lambda _: file.write(chunk), len(chunk))
 
-    def _give_up(self, path: str, file: Any) -> None:
-        """Remove a file that is not whole; then close it, which waits for blocks that are missing while it is there."""
+    def _remove_partial(self, path: str, file: Any) -> None:
+        """Remove a partial file; then close it, which would wait for missing blocks while the file exists."""
         with contextlib.suppress(Refused, Unanswered):
             retry(lambda: self.delete(path), _PAUSES_S)
         if file is not None:
@@ -137,10 +137,10 @@ class NativeFiles:
         """See ``FileSystem.delete``."""
         return self._answer(lambda _: bool(self.client.delete(path, False)))
 
-    def _answer(self, ask: Callable[[_Clock], _Found], size: int = 0) -> _Found:
-        """What the client gives, within the time for the bytes that it is given and those that come."""
-        with _answers():
-            return _within(_Clock(self.answer_s + size / _BYTES_A_SECOND), ask)
+    def _answer(self, ask: Callable[[_Clock], _Result], size: int = 0) -> _Result:
+        """The client's result, within the time for the bytes that are sent and received."""
+        with _translate_errors():
+            return _run_within(_Clock(self.answer_s + size / _BYTES_A_SECOND), ask)
 
 
 class _Clock:
@@ -150,23 +150,23 @@ class _Clock:
         self._ends = time.monotonic() + min(seconds, threading.TIMEOUT_MAX)
 
     def left(self) -> float:
-        """So many seconds are left."""
+        """The remaining seconds."""
         return max(0.0, self._ends - time.monotonic())
 
     def allow(self, size: int) -> None:
-        """Give the time for so many bytes that have come. Raises Unanswered: it is over."""
+        """Extend the time for received bytes. Raises Unanswered: the time is over."""
         if not self.left():
-            raise _late()
+            raise _timeout_error()
         self._ends += size / _BYTES_A_SECOND
 
     def stop(self) -> None:
-        """Nobody waits any longer."""
+        """End the time: the request is abandoned."""
         self._ends = 0.0
 
 
-def _within(clock: _Clock, ask: Callable[[_Clock], _Found]) -> _Found:
-    """What a call gives, or raises. Raises Unanswered: its time is over; its thread waits on, and keeps no process."""
-    outcome = queue.SimpleQueue[tuple[_Found | None, BaseException | None]]()
+def _run_within(clock: _Clock, ask: Callable[[_Clock], _Result]) -> _Result:
+    """The result of a call. Raises Unanswered: its time is over; its thread goes on, and keeps no process alive."""
+    outcome = queue.SimpleQueue[tuple[_Result | None, BaseException | None]]()
 
     def run() -> None:
         try:
@@ -178,16 +178,16 @@ def _within(clock: _Clock, ask: Callable[[_Clock], _Found]) -> _Found:
     try:
         while left := clock.left():
             with contextlib.suppress(queue.Empty):
-                found, error = outcome.get(timeout=left)
+                result, error = outcome.get(timeout=left)
                 if error is not None:
                     raise error
-                return found  # type: ignore[return-value]
-        raise _late()
+                return result  # type: ignore[return-value]
+        raise _timeout_error()
     finally:
         clock.stop()
 
 
-def _late() -> Unanswered:
+def _timeout_error() -> Unanswered:
     return Unanswered("it does not answer in time", passes=False)
 
 
@@ -199,18 +199,18 @@ def open_hdfs(scheme: str, authority: str, path: str, options: Mapping[str, str]
             Where the location has a port, it is that of the only NameNode, and a request is tried four times at most.
 
     Raises:
-        UnknownStore: there is no client, or it cannot be made so.
+        UnknownStore: the client is not installed, or refuses the options.
     """
     root = f"{scheme}://{authority}"
     where = f"/{path}" if path else ""
-    asked = {**(_FEW_ATTEMPTS if ":" in authority else {}), **options}
+    settings = {**(_FEWER_ATTEMPTS if ":" in authority else {}), **options}
     environment = (os.environ.get("HADOOP_USER_NAME"), os.environ.get("HADOOP_CONF_DIR"))
-    return HdfsStore(f"{root}{where}", where, NativeFiles(_client(root, tuple(sorted(asked.items())), environment)))
+    return HdfsStore(f"{root}{where}", where, NativeFiles(_client(root, tuple(sorted(settings.items())), environment)))
 
 
 @memo("file systems", 64)
 def _client(root: str, options: tuple[tuple[str, str], ...], environment: tuple[str | None, ...]) -> Any:
-    """``environment`` is what the client reads besides, so that another one makes another client."""
+    """``environment`` is part of the cache key, since the client reads it, too."""
     for key, value in options:
         if not isinstance(value, str):
             raise UnknownStore(location=root, reason=f"the option {key} takes a text.")
@@ -223,18 +223,18 @@ def _client(root: str, options: tuple[tuple[str, str], ...], environment: tuple[
         return Client(root, dict(options))
     except _FAILURES as error:
         if ":" not in root.partition("://")[2] and "No NameNode hosts found" in str(error):  # no nameservice, so a host
-            return _client(f"{root}:{_DEFAULT_PORT}", tuple({**_FEW_ATTEMPTS, **dict(options)}.items()), environment)
+            return _client(f"{root}:{_DEFAULT_PORT}", tuple({**_FEWER_ATTEMPTS, **dict(options)}.items()), environment)
         raise UnknownStore(location=root, reason=reason(_answer(error))) from None
 
 
-def _status(found: Any) -> Status:
-    if max(found.length, found.modification_time) > _MOST:
-        raise Unanswered("the NameNode says a size or a time that no file has", passes=False)
-    return Status(found.path, found.length, found.modification_time, found.isdir)
+def _status(info: Any) -> Status:
+    if max(info.length, info.modification_time) > _MAX_NUMBER:
+        raise Unanswered("the NameNode states a size or a time that no file can have", passes=False)
+    return Status(info.path, info.length, info.modification_time, info.isdir)
 
 
 def _sync(file: Any) -> None:
-    """Have the DataNodes write a file to their disks; one that is erasure-coded cannot be told so."""
+    """Have the DataNodes write a file to their disks, unless it is erasure-coded."""
     try:
         file.hsync()
     except _FAILURES as error:
@@ -243,7 +243,7 @@ def _sync(file: Any) -> None:
 
 
 @contextlib.contextmanager
-def _answers() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except _FAILURES as error:
@@ -255,7 +255,7 @@ def _answers() -> Iterator[None]:
 
 
 def _answer(error: Exception) -> Refused | Unanswered:
-    """What the client's error says of its request: the NameNode's own sentence, without Java's frames, or a line."""
+    """Convert the client's error: to the NameNode's own sentence without Java's frames, or to its first line."""
     text = str(error)[:_SENTENCE_CHARS]
     line = text.partition("\n")[0].strip()
     if (kind := _KINDS.get(type(error))) is not None:
@@ -266,5 +266,5 @@ def _answer(error: Exception) -> Refused | Unanswered:
         return Refused("FileNotFoundException", line)
     if line.startswith("DataTransferError"):
         line = "no DataNode gives, or takes, the block"
-    # If nobody listens, the client has tried for long enough by itself.
+    # A refused connection is permanent: the client has retried by itself.
     return Unanswered(line, passes=isinstance(error, OSError) and not line.startswith("Connection refused"))

@@ -2,11 +2,11 @@
 
 Knows names, paths and what each ``OSError`` means for a put; the file operations are in ``disk.py``.
 
-It uses plain system calls and not obstore's ``LocalStore``, although that has a put-if-absent too: it stages, links,
-and one of many racing callers wins. But it never calls fsync (seen: its file's blocks are not yet allocated when the
-call returns), so a power cut can leave an acknowledged commit missing, or present and empty. It also hides and refuses
-names that end in ``#`` and digits, and cannot handle a file server whose reply is lost. Ours writes aside, fsyncs,
-links, fsyncs the folder.
+It uses plain system calls and not obstore's ``LocalStore``, although that has a put-if-absent, too: it stages, links,
+and one of many racing callers wins. But it never calls fsync (observed: its file's blocks are not yet allocated when
+the call returns), so a power cut can leave an acknowledged commit missing, or present and empty. It also hides and
+refuses names that end in ``#`` and digits, and cannot handle a file server whose reply is lost. Ours writes aside,
+fsyncs, links, fsyncs the folder.
 
 A writer that is killed leaves a hidden ``.NAME.ID.tmp`` that no call lists or reads.
 """
@@ -26,12 +26,12 @@ from anabranch._storage.contract import Entry, check_folder, check_name
 from anabranch.errors import AlreadyExists, NotFound, PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
 from anabranch.errors.rows import cause
 
-_Placed = TypeVar("_Placed")
-_Found = list[tuple[str, "os.DirEntry[str]"]]
-# A folder is no name, nor is anything below a file; a link in a circle names nothing.
+_Result = TypeVar("_Result")
+_DirEntries = list[tuple[str, "os.DirEntry[str]"]]
+# A folder is not a name, nor is anything below a file; a circular link names nothing.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_TIMES_MADE = 5
+_ATTEMPTS = 5
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -61,29 +61,29 @@ class LocalStore:
     def get(self, name: str, *, etag: str | None = None) -> bytes:
         """See ``Store.get``."""
         with self._reading(name):
-            file, seen = disk.open_regular_file(self._path(name))
+            file, status = disk.open_regular_file(self._path(name))
             with file:
-                if etag is not None and _etag(seen) != etag:
+                if etag is not None and _etag(status) != etag:
                     raise NotFound(name=name, root=self.url)
-                return file.read(seen.st_size)  # a file of the kernel's own has no size, and may have no end
+                return file.read(status.st_size)  # a file of the kernel's own has no size, and may be endless
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         """See ``Store.read_range``."""
         if length < 0:
             raise ValueError(f"a range cannot have {length} bytes")
         with self._reading(name):
-            file, seen = disk.open_regular_file(self._path(name))
+            file, status = disk.open_regular_file(self._path(name))
             with file:
-                first = start if start >= 0 else max(0, seen.st_size + start)
+                first = start if start >= 0 else max(0, status.st_size + start)
                 file.seek(first)
-                return file.read(min(length, max(0, seen.st_size - first)))
+                return file.read(min(length, max(0, status.st_size - first)))
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
         path = self._path(name)
         with contextlib.suppress(NotFound), self._reading(name):
-            seen = os.stat(path)
-            return _entry(name, seen) if stat.S_ISREG(seen.st_mode) else None
+            status = os.stat(path)
+            return _entry(name, status) if stat.S_ISREG(status.st_mode) else None
         return None
 
     def put_if_absent(self, name: str, data: bytes) -> None:
@@ -91,7 +91,7 @@ class LocalStore:
         path = self._path_to_write(name)
         won = not os.path.lexists(path) and self._write_and_place(disk.claim, name, path, (data,))
         # The loser waits for the winner's name to be durable, too: it builds on it, or finds that it is its own.
-        self._settle(name, path)
+        self._make_durable(name, path)
         if not won:
             raise self._taken_error(name, path)
 
@@ -103,7 +103,7 @@ class LocalStore:
         """See ``Store.put_stream``."""
         path = self._path_to_write(name)
         self._write_and_place(os.replace, name, path, chunks)
-        self._settle(name, path)
+        self._make_durable(name, path)
 
     def put_hint(self, name: str, data: bytes) -> None:
         """See ``Store.put_hint``."""
@@ -121,17 +121,17 @@ class LocalStore:
         """See ``Store.list_all``."""
         entries: list[Entry] = []
         folders = [check_folder(prefix, self.url)]
-        self._inside(prefix, os.path.join(self.root, folders[0], ""))
+        self._require_inside(prefix, os.path.join(self.root, folders[0], ""))
         while folders:
             folder = folders.pop()
-            found = self._scan(folder)
-            entries += self._files(folder, found)
-            folders += self._folders(folder, found)
+            scanned = self._scan(folder)
+            entries += self._files(folder, scanned)
+            folders += self._folders(folder, scanned)
         return sorted(entries)
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
-        path = self._inside(name, self._path(name))
+        path = self._require_inside(name, self._path(name))
         with contextlib.suppress(NotFound), self._reading(name):
             os.unlink(path)
 
@@ -154,14 +154,14 @@ class LocalStore:
     def _path(self, name: str) -> str:
         path = os.path.join(self.root, check_name(name, self.url))
         if disk.is_aside(os.path.basename(path)):
-            raise StoreError(name=name, root=self.url, reason="such names are kept for writes under way.")
+            raise StoreError(name=name, root=self.url, reason="such names are reserved for unfinished writes.")
         return path
 
     def _path_to_write(self, name: str) -> str:
         """The path of a name whose folder is not reached through a link out of the root; it need not exist yet."""
-        return self._inside(name, self._path(name))
+        return self._require_inside(name, self._path(name))
 
-    def _inside(self, name: str, path: str) -> str:
+    def _require_inside(self, name: str, path: str) -> str:
         folder, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(self.root)
         if os.path.commonpath([folder, root]) != root:
             raise StoreError(name=name, root=self.url, reason="a link leads out of the root.")
@@ -169,61 +169,67 @@ class LocalStore:
 
     def _folders_above(self, names: Iterable[str]) -> list[str]:
         """The folders of these names, up to the root and, if it is readable, the root's parent."""
-        found = {os.path.dirname(self.root)} if os.access(os.path.dirname(self.root), os.R_OK) else set()
+        folders = {os.path.dirname(self.root)} if os.access(os.path.dirname(self.root), os.R_OK) else set()
         for name in names:
             parts = name.split("/")[:-1]
-            found |= {os.path.join(self.root, *parts[:depth]) for depth in range(len(parts) + 1)}
-        return sorted(found, key=len, reverse=True)
+            folders |= {os.path.join(self.root, *parts[:depth]) for depth in range(len(parts) + 1)}
+        return sorted(folders, key=len, reverse=True)
 
     # -- listing -------------------------------------------------------------------------------------------------------
 
-    def _scan(self, folder: str, first: str = "") -> _Found:
+    def _scan(self, folder: str, first: str = "") -> _DirEntries:
         """The files of a folder from the file name ``first`` on, by store name; empty if there is no such folder.
 
         Names are compared first: a log of 100,000 files costs its names, not its inodes.
         """
         before = f"{folder}/" if folder else ""
-        with contextlib.suppress(NotFound), self._reading(folder), os.scandir(os.path.join(self.root, folder)) as found:
-            kept = [entry for entry in found if entry.name >= first]
-            return [(before + entry.name, entry) for entry in kept if not disk.is_aside(entry.name)]
+        with (
+            contextlib.suppress(NotFound),
+            self._reading(folder),
+            os.scandir(os.path.join(self.root, folder)) as entries,
+        ):
+            selected = [entry for entry in entries if entry.name >= first]
+            return [(before + entry.name, entry) for entry in selected if not disk.is_aside(entry.name)]
         return []
 
-    def _files(self, folder: str, found: _Found) -> list[Entry]:
+    def _files(self, folder: str, scanned: _DirEntries) -> list[Entry]:
         with self._reading(folder):
-            seen = [(name, _file_stat(entry)) for name, entry in found]
-        return [_entry(name, file) for name, file in seen if file]
+            statuses = [(name, _file_stat(entry)) for name, entry in scanned]
+        return [_entry(name, file) for name, file in statuses if file]
 
-    def _folders(self, folder: str, found: _Found) -> list[str]:
+    def _folders(self, folder: str, scanned: _DirEntries) -> list[str]:
         with self._reading(folder):
-            return [name for name, entry in found if entry.is_dir(follow_symlinks=False)]
+            return [name for name, entry in scanned if entry.is_dir(follow_symlinks=False)]
 
     # -- writing and what can go wrong ---------------------------------------------------------------------------------
 
     def _write_and_place(
         self,
-        place: Callable[[str, str], _Placed],
+        place: Callable[[str, str], _Result],
         name: str,
         path: str,
         chunks: Iterable[bytes],
         *,
         durably: bool = True,
-    ) -> _Placed:
-        """Write the chunks aside, then call ``place(aside, path)``; an undecided failure raises `PutOutcomeUnknown`."""
+    ) -> _Result:
+        """Write the chunks aside, then call ``place(aside, path)``. Raises PutOutcomeUnknown: that failed undecided."""
         with self._writing(name):
             aside = _write_aside(path, chunks, durably=durably)
         try:
             return place(aside, path)
         except OSError as error:
-            raise (self._to_store_error if disk.is_refusal(error) else self._unknown)(name, error) from cause(error)
+            raise (self._to_store_error if disk.is_refusal(error) else self._unknown_outcome)(name, error) from cause(
+                error
+            )
         finally:
             disk.forget(aside)
 
-    def _settle(self, name: str, path: str) -> None:
-        """Make a visible name durable: a failure from here on is no longer definite."""
+    def _make_durable(self, name: str, path: str) -> None:
+        """Make a visible name durable; after a failure the outcome of the put is unknown."""
         try:
             disk.sync(os.path.dirname(path))
         except OSError as error:
-            raise self._unknown(name, error) from cause(error)
+            raise self._unknown_outcome(name, error) from cause(error)
 
     @contextlib.contextmanager
     def _reading(self, name: str) -> Iterator[None]:
@@ -241,10 +247,10 @@ class LocalStore:
             raise self._to_store_error(name, error) from cause(error)
 
     def _taken_error(self, name: str, path: str) -> StoreError:
-        """The error of a name that is taken; no reader ever sees what is no file, so nobody would find a winner."""
+        """The error of a taken name; readers see files only, so they would find no winner where it is anything else."""
         if os.path.lexists(path) and not os.path.isfile(path):
-            found = "what is there is no file, or a link to none. Remove it, if nobody needs it."
-            return StoreError(name=name, root=self.url, reason=found)
+            reason = "the name exists, but is neither a file nor a link to one. Remove it if it is not needed."
+            return StoreError(name=name, root=self.url, reason=reason)
         return AlreadyExists(name=name, root=self.url)
 
     def _to_store_error(self, name: str, error: OSError) -> StoreError:
@@ -256,11 +262,11 @@ class LocalStore:
         return kind(name=name, root=self.url, reason=f"{_reason(error)}{self._hint(error)}")
 
     def _hint(self, error: OSError) -> str:
-        """What to do where a path leads over a file."""
+        """Advice where a path leads through a file."""
         is_file = error.errno in (errno.ENOTDIR, errno.EEXIST) and os.path.isfile(self.root)
         return " A file is there, where a folder is needed: choose another path." if is_file else ""
 
-    def _unknown(self, name: str, error: OSError) -> PutOutcomeUnknown:
+    def _unknown_outcome(self, name: str, error: OSError) -> PutOutcomeUnknown:
         return PutOutcomeUnknown(name=name, root=self.url, reason=_reason(error))
 
 
@@ -268,7 +274,7 @@ def _write_aside(path: str, chunks: Iterable[bytes], *, durably: bool) -> str:
     """`disk.write_aside` after the folder is made, and again if the empty folder was removed meanwhile. (Then no chunk
     was consumed yet.)
     """
-    for _ in range(_TIMES_MADE):
+    for _ in range(_ATTEMPTS):
         with contextlib.suppress(FileNotFoundError):
             disk.make_folder(os.path.dirname(path))
             return disk.write_aside(path, chunks, durably=durably)
@@ -293,9 +299,9 @@ def _file_stat(entry: os.DirEntry[str]) -> os.stat_result | None:
         raise
 
 
-def _entry(name: str, seen: os.stat_result) -> Entry:
-    return Entry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, _etag(seen))
+def _entry(name: str, status: os.stat_result) -> Entry:
+    return Entry(name, status.st_size, status.st_mtime_ns // 1_000_000, _etag(status))
 
 
-def _etag(seen: os.stat_result) -> str:
-    return f"{seen.st_ino}-{seen.st_mtime_ns}-{seen.st_size}"
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"

@@ -1,7 +1,7 @@
-"""What a store needs of a file system of Hadoop, and what a NameNode's answers mean.
+"""The interface of a Hadoop file system, and the meaning of a NameNode's answers.
 
 Knows Java's names for refusals and the words around them; sends nothing. Guarantee: a request is *refused* only where
-the NameNode has answered so; whatever else goes wrong leaves it *unanswered*, and it may yet be carried out.
+the NameNode has answered so; any other failure leaves it *unanswered*, and it may yet be carried out.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _T = TypeVar("_T")
 
 _ABSENCES = frozenset({"FileNotFoundException", "ParentNotDirectoryException"})
 _EXISTS = frozenset({"FileAlreadyExistsException", "AlreadyBeingCreatedException"})
-_NOT_NOW = frozenset({"RetriableException", "StandbyException", "ObserverRetryOnActiveException"})
+_RETRIABLE = frozenset({"RetriableException", "StandbyException", "ObserverRetryOnActiveException"})
 _DENIED = re.compile(r"AccessControlException|SecurityException|Permission denied", re.IGNORECASE)
 _FULL = re.compile(r"QuotaExceededException|could only be written to 0 of")
 
 PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *[2.0] * 9)
-"""How long to wait before a request is sent once more, and so how often that is done; each is varied by chance."""
-_PATIENCE_S = 60
-"""Nothing is sent once more after so long."""
+"""Pauses before the retries of a request, and so their number; each is varied at random."""
+_RETRY_S = 60
+"""Time after which nothing is retried, in seconds."""
 
 
 class Refused(Exception):
-    """The NameNode has answered, and done nothing.
+    """The NameNode has refused a request and changed nothing.
 
     Attributes:
         kind: Java's name for the refusal, without its package.
-        sentence: what the NameNode says of it.
+        sentence: the NameNode's message.
     """
 
     def __init__(self, kind: str, sentence: str) -> None:
@@ -42,27 +42,27 @@ class Refused(Exception):
 
     @property
     def is_absence(self) -> bool:
-        """Whether there is nothing of the name; a path in its sentence says nothing."""
+        """Whether the name does not exist; a path in the sentence has no meaning."""
         is_below_file = self.kind == "AccessControlException" and self.sentence.endswith("(is not a directory)")
         return self.kind in _ABSENCES or is_below_file
 
     @property
     def is_existence(self) -> bool:
-        """Whether there is one of the name, which was not to be."""
+        """Whether the name exists, though it must not."""
         return self.kind in _EXISTS
 
     @property
     def passes(self) -> bool:
-        """Whether the NameNode asks for the same request a little later."""
-        return self.kind in _NOT_NOW
+        """Whether the NameNode requests a retry a little later."""
+        return self.kind in _RETRIABLE
 
 
 class Unanswered(Exception):
-    """Nobody can say whether a request was carried out, or will be.
+    """It is unknown whether a request was carried out, or will be.
 
     Attributes:
         reason: in the client's words.
-        passes: whether the next one may well be answered.
+        passes: whether a retry may well be answered.
     """
 
     def __init__(self, reason: str, *, passes: bool) -> None:
@@ -80,43 +80,43 @@ class Status(NamedTuple):
 
 
 class FileSystem(Protocol):
-    """A client; each call raises `Refused` or `Unanswered`. Threads share it."""
+    """A client that threads share; each call raises `Refused` or `Unanswered`."""
 
     def status(self, path: str) -> Status:
-        """What is known of a path."""
+        """The status of a path."""
 
     def inside(self, path: str) -> list[Status]:
-        """What is in a folder; of a file, itself."""
+        """The statuses of a folder's entries; of a file, its own."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """As ``Store.read_range``."""
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Create a file that is not there, and the folders above it; on return it is on the disks of its DataNodes.
+        """Create a new file, and the folders above it; on return it is on the disks of its DataNodes.
 
-        What the chunks raise is raised as it is. After any exception nothing is left, as far as that can be done.
+        Exceptions of the chunks pass through. After any exception the file is removed, as far as possible.
         """
 
     def rename(self, source: str, path: str, *, overwrite: bool) -> None:
-        """Rename a file; where a file is at ``path``, refuse that, or replace it, as one step in either case."""
+        """Rename a file; refuse an existing ``path``, or replace its file, atomically in either case."""
 
     def delete(self, path: str) -> bool:
-        """Remove a file or an empty folder; whether it went. False says nothing about an earlier request."""
+        """Remove a file or an empty folder; True if this request did. False does not rule out an earlier request."""
 
 
 def retry(ask: Callable[[], _T], pauses_s: Iterable[float] = PAUSES_S) -> _T:
-    """What a request gives that may be sent again without harm, as often as what hinders it may pass.
+    """The result of a request that is safe to repeat; it is retried while the obstacle may pass.
 
     Raises:
         Refused: the NameNode refuses it for good, or still.
-        Unanswered: and it has not been answered since.
+        Unanswered: the last attempt was not answered.
     """
-    until = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _RETRY_S
     for pause_s in pauses_s:
         try:
             return ask()
         except (Refused, Unanswered) as error:
-            if not error.passes or time.monotonic() > until:
+            if not error.passes or time.monotonic() > deadline:
                 raise
         time.sleep(pause_s * random.uniform(0.5, 1.5))
     return ask()

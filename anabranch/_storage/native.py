@@ -1,8 +1,8 @@
 """Bytes for Arrow's readers, in memory that Arrow owns.
 
 Knows Arrow's buffers and range reads of a store. Guarantee: these files hold no Python object. Arrow's threads release
-what they read some moments after its result was returned; to release a Python object they need the interpreter, and
-where that has ended meanwhile, the whole process dies by ``std::terminate``. So whatever reads with threads reads from
+their buffers some moments after the result was returned; to release a Python object they need the interpreter, and
+where that has ended meanwhile, the whole process dies by ``std::terminate``. So every reader with threads reads from
 here.
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from anabranch._storage.contract import Store
 
 _GAP_BYTES = 64 << 10
-_MOST_BYTES = 8 << 20
+_MAX_BYTES = 8 << 20
 _READERS = 8
 
 
@@ -38,7 +38,7 @@ def native_file(data: bytes | memoryview) -> pa.NativeFile:
 def file_with(store: Store, name: str, size: int, spans: Iterable[Span]) -> pa.NativeFile:
     """A file as long as the stored one, of which only these ranges are fetched.
 
-    Memory is used only for what is fetched: the other pages are never touched, and their content is undefined. So is
+    Memory is used only for the fetched ranges: the other pages are never touched, and their content is undefined. So is
     the end where the stored file has become shorter; the caller checks afterwards that it is still the same file.
 
     Raises:
@@ -75,4 +75,4 @@ def _pieces(spans: Iterable[Span], size: int) -> Iterable[Span]:
 
 
 def _cut(start: int, end: int) -> Iterable[Span]:
-    return (Span(at, min(at + _MOST_BYTES, end)) for at in range(start, end, _MOST_BYTES))
+    return (Span(at, min(at + _MAX_BYTES, end)) for at in range(start, end, _MAX_BYTES))

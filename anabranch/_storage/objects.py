@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Builtin exceptions that obstore raises beside its own: no such name, a path it cannot spell, an operation that a
 # service lacks (a subclass of RuntimeError).
 _FAILURES = (BaseError, FileNotFoundError, ValueError, RuntimeError)
-_LISTED_AT_ONCE = 1000
+_PAGE_SIZE = 1000
 _PART_BYTES = 8 << 20  # at least 5 MiB on S3, and at most 10,000 parts
 
 _first_user: dict[str, int] = hold("the process that used a bucket first", "it is one number")({})
@@ -60,7 +60,7 @@ class ObjectStore:
         prefix: the part of each key before the name, without slashes at its ends.
         bucket: obstore's store for everything but commits.
         once: the same bucket, with no request repeated.
-        confused: letters that the service takes for others. A name with one would mean another name, and is refused.
+        confused: letters that the service confuses with others. A name with one is refused.
         allowed: other stores whose files a log in this one may name; the store itself does not use it.
     """
 
@@ -72,13 +72,13 @@ class ObjectStore:
     allowed: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def get(self, name: str, *, etag: str | None = None) -> bytes:
-        """See ``Store.get``. The answer itself says its etag, where a service may ignore a condition; one that spells
-        it in another way there is asked again.
+        """See ``Store.get``. The answer has the etag, since a service may ignore a condition; where it differs, the
+        entry is requested, too, since some services spell the etag differently there.
         """
         with self._translate_errors(name):
-            found = obstore.get(self.bucket, self._key(name))
-            data = found.bytes().to_bytes()
-            if etag not in (None, self._entry(found.meta).etag) and self._existing(name).etag != etag:
+            response = obstore.get(self.bucket, self._key(name))
+            data = response.bytes().to_bytes()
+            if etag not in (None, self._entry(response.meta).etag) and self._require(name).etag != etag:
                 raise NotFound(name=name, root=self.url)
             return data
 
@@ -92,8 +92,8 @@ class ObjectStore:
         except (NotFound, StorePermissionDenied, NoSuchBucket, WrongRegion):
             raise
         except StoreError:
-            # A range without a byte is an error to some services, and a range from the end to Azure: ask for the size.
-            return self._range_within(self._existing(name), start, length)
+            # An empty range is an error to some services, and a range from the end to Azure: request the size.
+            return self._range_within(self._require(name), start, length)
 
     def head(self, name: str) -> Entry | None:
         """See ``Store.head``."""
@@ -120,16 +120,16 @@ class ObjectStore:
     def put_stream(self, name: str, chunks: Iterable[bytes]) -> None:
         """See ``Store.put_stream``: a multipart upload with few parts at a time."""
         rest = iter(chunks)
-        begins = list(islice(rest, 2))
-        if len(begins) < 2:  # a service may refuse an upload without a part
-            self.put(name, b"".join(begins))
+        start = list(islice(rest, 2))
+        if len(start) < 2:  # a service may refuse an upload without a part
+            self.put(name, b"".join(start))
             return
-        watched = _Chunks(chain(begins, rest))
+        body = _Chunks(chain(start, rest))
         try:
-            obstore.put(self.bucket, self._key(name), watched, chunk_size=_PART_BYTES, max_concurrency=2)
+            obstore.put(self.bucket, self._key(name), body, chunk_size=_PART_BYTES, max_concurrency=2)
         except _FAILURES as error:
-            if watched.failed is not None:
-                raise watched.failed from None
+            if body.failed is not None:
+                raise body.failed from None
             raise self._to_put_error(name, error) from safe_cause(error)
 
     def copy_from(self, other: ObjectStore, source: str, name: str) -> bool:
@@ -156,10 +156,10 @@ class ObjectStore:
         folder = check_folder(start[: start.rfind("/") + 1], self.url)
         with self._translate_errors(start):
             if folder:
-                found = self._list_entries(folder, _just_before(self._at(start)))
-            else:  # without a walk: a table's root is full of folders that are not worth walking through
-                found = self._entries("", obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
-            return sorted(entry for entry in found if entry.name >= start and entry.name.rpartition("/")[0] == folder)
+                entries = self._list_entries(folder, _just_before(self._at(start)))
+            else:  # without recursion: a table's root is full of folders that are not worth listing
+                entries = self._entries("", obstore.list_with_delimiter(self.bucket, self._at("") or None)["objects"])
+            return sorted(entry for entry in entries if entry.name >= start and entry.name.rpartition("/")[0] == folder)
 
     def list_all(self, prefix: str = "") -> list[Entry]:
         """See ``Store.list_all``."""
@@ -171,8 +171,8 @@ class ObjectStore:
         """The folders at the root that hold a key, sorted, to split a listing by."""
         inside = len(self.prefix) + 1 if self.prefix else 0
         with self._translate_errors(""):
-            found = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
-            return sorted(self._below("", prefix)[inside:].strip("/") for prefix in found)
+            prefixes = obstore.list_with_delimiter(self.bucket, self._at("") or None)["common_prefixes"]
+            return sorted(self._check_below("", prefix)[inside:].strip("/") for prefix in prefixes)
 
     def delete(self, name: str) -> None:
         """See ``Store.delete``."""
@@ -197,11 +197,11 @@ class ObjectStore:
     def _entry(self, meta: ObjectMeta) -> Entry:
         name = meta["path"][len(self.prefix) + 1 :] if self.prefix else meta["path"]
         etag = meta["e_tag"]
-        # Azure quotes it in an answer's head, and not in a listing.
+        # Azure quotes the etag in the answer of a request, and not in a listing.
         etag = etag and etag.strip('"')
         modified_ms = round(meta["last_modified"].timestamp() * 1000)
         if not self.url.startswith("memory:"):
-            # A listing of Google Cloud or MinIO says milliseconds, an answer's head never does: a name has one entry.
+            # Google Cloud and MinIO give milliseconds in a listing only: a name must have one entry.
             modified_ms -= modified_ms % 1000
         return Entry(name, meta["size"], modified_ms, etag)
 
@@ -218,7 +218,7 @@ class ObjectStore:
         with self._translate_errors(entry.name):
             return self._range(self._key(entry.name), first, length) if length > 0 else b""
 
-    def _existing(self, name: str) -> Entry:
+    def _require(self, name: str) -> Entry:
         entry = self.head(name)
         if entry is None:
             raise NotFound(name=name, root=self.url)
@@ -227,26 +227,26 @@ class ObjectStore:
     def _list_entries(self, folder: str, after: str | None) -> Iterator[Entry]:
         """All entries below a folder, at any depth, whose keys come after ``after``."""
         key, seen = self._at(folder), set[Entry]()
-        for found in obstore.list(self.bucket, key or None, offset=after, chunk_size=_LISTED_AT_ONCE):
-            for entry in self._entries(folder, found):
-                if entry in seen:  # and not by its name alone: a folder's mark may have that of a file
+        for page in obstore.list(self.bucket, key or None, offset=after, chunk_size=_PAGE_SIZE):
+            for entry in self._entries(folder, page):
+                if entry in seen:  # compared as a whole: a folder's mark may have the name of a file
                     raise StoreError(name=entry.name, root=self.url, reason="the service lists it twice.")
                 seen.add(entry)
                 yield entry
 
-    def _entries(self, folder: str, found: Sequence[ObjectMeta]) -> Iterator[Entry]:
-        # Some tools mark a folder by an empty key that ends in a slash; the root's own mark is no name below it.
-        for meta in found:
+    def _entries(self, folder: str, page: Sequence[ObjectMeta]) -> Iterator[Entry]:
+        # Some tools mark a folder by an empty key that ends in a slash; the root's own mark is not a name below it.
+        for meta in page:
             if meta["path"] != self.prefix:
-                self._below(folder, meta["path"])
+                self._check_below(folder, meta["path"])
                 yield self._entry(meta)
 
-    def _below(self, folder: str, key: str) -> str:
-        """A key that the service lists. Raises StoreError: it was not asked for."""
-        at = self._at(folder)
-        if at and key != at and not key.startswith(f"{at}/"):
+    def _check_below(self, folder: str, key: str) -> str:
+        """A listed key. Raises StoreError: it does not lie below the requested folder."""
+        root = self._at(folder)
+        if root and key != root and not key.startswith(f"{root}/"):
             raise StoreError(
-                name=repr(key[:100]), root=self.url, reason="the service lists it, and was not asked for it."
+                name=repr(key[:100]), root=self.url, reason="the service lists it, but it was not requested."
             )
         return key
 
@@ -275,7 +275,7 @@ class ObjectStore:
 
 
 class _Chunks:
-    """Chunks for obstore, which hides an exception that they raise; it is kept here."""
+    """Chunks for obstore, which hides an exception that they raise; ``failed`` keeps it."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -299,7 +299,7 @@ def refuse_after_fork(name: str, root: str) -> None:
 def _just_before(key: str) -> str | None:
     """A key shortly before ``key``, or None where obstore cannot spell it.
 
-    A listing gives what comes *after* an offset; with this one the caller drops little.
+    A listing returns the keys *after* an offset; with this one the caller drops few.
     """
     offset = key[:-1].removesuffix("/")
     return None if offset.rpartition("/")[2] in ("", ".", "..") else offset

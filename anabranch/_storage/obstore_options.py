@@ -1,4 +1,4 @@
-"""The options of obstore, by one name each, and which of them say who asks a service, and where.
+"""The options of obstore under one name each, and which of them are credentials or choose a server.
 
 Pure.
 """
@@ -20,14 +20,14 @@ WHO: Mapping[str, frozenset[str]] = {
     ),
     "google": frozenset({"service_account", "service_account_key", "skip_signature", "token"}),
 }
-"""The options of a service that say who asks."""
+"""The options of a service that are credentials."""
 WHERE: Mapping[str, frozenset[str]] = {
     "aws": frozenset({"endpoint", "endpoint_url_s3", "virtual_hosted_style_request"}),
     "azure": frozenset({"endpoint", "use_emulator", "use_fabric_endpoint", "authority_host"}),
     "google": frozenset({"base_url"}),
 }
-"""Those that say which server is asked."""
-_SAME = {
+"""The options of a service that choose a server."""
+_ALIASES = {
     "aws": {"token": "session_token", "endpoint_url": "endpoint"},
     "azure": {
         "access_key": "account_key",
@@ -45,7 +45,7 @@ _SAME = {
 
 
 def plain(service: str, option: str) -> str:
-    """The one name of an option of obstore, which has several for some.
+    """The canonical name of an option of obstore, which has several names for some.
 
     Example:
         >>> plain("azure", "AZURE_STORAGE_SAS_TOKEN")
@@ -54,4 +54,4 @@ def plain(service: str, option: str) -> str:
     name = option.lower().removeprefix(f"{service}_")
     if service == "azure":
         name = name.removeprefix("storage_")
-    return _SAME.get(service, {}).get(name, name)
+    return _ALIASES.get(service, {}).get(name, name)

@@ -41,10 +41,10 @@ _Options = tuple[tuple[str, Any], ...]
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _CANONICAL = {"s3": "s3", "s3a": "s3", "gs": "gs"}
 _CANONICAL |= {"az": "az", "azure": "az", "adl": "az", "abfs": "abfss", "abfss": "abfss"}
-_CONFUSED = {"azure": "\\"}  # seen as a slash by Azure, without a word
+_CONFUSING = {"azure": "\\"}  # Azure silently reads it as a slash
 _HADOOP = ("hdfs", "viewfs")
-_OF_SERVERS = ("webhdfs", *_HADOOP, *_CANONICAL)
-_KNOWN = (
+_SERVER_SCHEMES = ("webhdfs", *_HADOOP, *_CANONICAL)
+_KNOWN_FORMS = (
     "a path, file:///, memory://, s3://, s3a://, gs://, az://, abfs://, abfss://, hdfs://, viewfs://, webhdfs://, "
     "http:// or https://."
 )
@@ -80,7 +80,7 @@ _INSTEAD = "give credentials in the environment, or as storage options."
 _logger = logging.getLogger(__name__)
 
 _queries = cache("queries of web locations", 1000)
-"""What stood behind the question mark of web locations that were opened, so that a store's URL opens it again."""
+"""The queries of web locations that were opened, so that a store's URL opens the location again."""
 _memories: dict[str, MemoryStore] = hold("stores in memory", "they are the data")({})
 _mounts: dict[str, Store] = hold("stores put in place of others", "each is there for one block")({})
 
@@ -95,8 +95,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
 
     Args:
         location: a path (of the local disk and its working folder, or within `anabranch._storage.told.telling` of the
-            session's), ``file:///path``, ``memory://name/path`` (lives as long as
-            the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
+        location: a path (of the local disk and its working folder, or of the session's within
+            `anabranch._storage.told.telling`), ``file:///path``, ``memory://name/path`` (lives as long as
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
             ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
             (the NameNode's HTTP port), or ``http[s]://host/path`` (a WebDAV server;
@@ -104,7 +104,7 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
             ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours. Within
-            `anabranch._storage.told.telling`, what a session says counts where these and the environment say nothing.
+            `anabranch._storage.told.telling`, a session's settings apply where neither these nor the environment do.
 
     Raises:
         InvalidArgument: the location is no text and no path. LoneSurrogate: it is not valid text.
@@ -114,9 +114,9 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         >>> open_store("s3a://lake/events/").url
         's3://lake/events'
     """
-    given = dict(storage_options or {})
-    allowed = parse_store_list(str(given.pop(ALLOWED_OPTION, "")))
-    store = _open(location, given)
+    remaining = dict(storage_options or {})
+    allowed = parse_store_list(str(remaining.pop(ALLOWED_OPTION, "")))
+    store = _open(location, remaining)
     return (
         replace(store, allowed=allowed)
         if allowed and isinstance(store, LocalStore | ObjectStore | HdfsStore | WebStore)
@@ -128,7 +128,7 @@ def for_spark(location: str | os.PathLike[str], storage_options: Mapping[str, st
     """Options of a bucket as settings for Spark's connector, of that bucket alone; none where Spark needs none.
 
     Raises:
-        NotBuilt: the connector cannot be told one of them. UnknownStore: as `open_store`.
+        NotBuilt: the connector has no setting for one of them. UnknownStore: as `open_store`.
 
     Example:
         >>> for_spark("s3a://lake/events", {"region": "eu-west-1", "timeout": "60s"})
@@ -139,12 +139,12 @@ def for_spark(location: str | os.PathLike[str], storage_options: Mapping[str, st
     if match is None or match[1].lower() not in _CANONICAL:
         return {}
     authority, _ = _authority_and_path(text, text[match.end() :])
-    given = {key: value for key, value in storage_options.items() if key != ALLOWED_OPTION}
-    told, untold = spelled_for_spark(_CANONICAL[match[1].lower()], authority, given)
-    for name in untold:
+    own = {key: value for key, value in storage_options.items() if key != ALLOWED_OPTION}
+    settings, unsupported = spelled_for_spark(_CANONICAL[match[1].lower()], authority, own)
+    for name in unsupported:
         instead = "Set it for Spark in the session's settings, and for our client in the environment."
         raise NotBuilt(what=f"the storage option {name}, for Spark,", instead=instead)
-    return told
+    return settings
 
 
 def location_text(location: str | os.PathLike[str]) -> str:
@@ -155,43 +155,43 @@ def location_text(location: str | os.PathLike[str]) -> str:
 
 def parse_store_list(text: str) -> tuple[str, ...]:
     """The URLs of a comma-separated list."""
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(url.strip() for url in text.split(",") if url.strip())
 
 
 def _open(location: str | os.PathLike[str], options: Mapping[str, str]) -> Store:
-    given = location_text(location)
-    check_text("The place of a table", given)
-    if (mounted_store := _mounts.get(given)) is not None:
+    original = location_text(location)
+    check_text("The place of a table", original)
+    if (mounted_store := _mounts.get(original)) is not None:
         return mounted_store
-    match = _SCHEME.match(given) if isinstance(location, str) else None
+    match = _SCHEME.match(original) if isinstance(location, str) else None
     if match is None:
-        return _below(working_folder(), given, options)
+        return _open_relative(working_folder(), original, options)
     scheme = match[1].lower()
     if scheme == "file":
-        return _local(given, _path_of_file_url(given, given[match.end() :]))
-    text = _clean(given)
+        return _local(original, _path_of_file_url(original, original[match.end() :]))
+    text = _clean(original)
     rest = text[match.end() :]
     if scheme in ("http", "https"):
-        return _web(text.rstrip("/"), given, options)
-    if scheme not in ("memory", *_OF_SERVERS):
-        _refuse(text, f"it must be {_KNOWN}")
-    if scheme in _OF_SERVERS and (not rest.startswith("//") or rest.startswith("///")):
+        return _web(text.rstrip("/"), original, options)
+    if scheme not in ("memory", *_SERVER_SCHEMES):
+        _refuse(text, f"it must be {_KNOWN_FORMS}")
+    if scheme in _SERVER_SCHEMES and (not rest.startswith("//") or rest.startswith("///")):
         folder = working_folder()
         if folder is not None and folder.partition(":")[0].lower() == scheme:  # Hadoop takes the default's server
-            return _below(folder, f"/{rest.lstrip('/')}", options)
+            return _open_relative(folder, f"/{rest.lstrip('/')}", options)
     return _open_store(scheme, *_authority_and_path(text, rest), options)
 
 
-def _below(folder: str | None, path: str, options: Mapping[str, str]) -> Store:
-    """The store of a path without a scheme, in a working folder; as Hadoop does, ``..`` is resolved by the text."""
+def _open_relative(folder: str | None, path: str, options: Mapping[str, str]) -> Store:
+    """The store of a path without a scheme, in a working folder; as in Hadoop, ``..`` is resolved in the text."""
     match = None if folder is None else _SCHEME.match(folder)
     if folder is None or match is None or not path or "\0" in path:
         return _local(path, path)
     scheme, rest = match[1].lower(), folder[match.end() :]
     if scheme == "file":
         return _local(path, os.path.join(_path_of_file_url(folder, rest), path))
-    if scheme not in _OF_SERVERS:
-        _refuse(path, f"for Spark it is on {scheme}:, and a table must be at {_KNOWN}")
+    if scheme not in _SERVER_SCHEMES:
+        _refuse(path, f"for Spark it is on {scheme}:, and a table must be at {_KNOWN_FORMS}")
     authority, _, start = rest.removeprefix("//").partition("/")
     whole = posixpath.normpath(posixpath.join(f"/{start}", path)).strip("/")
     return _open_store(scheme, authority, whole, options)
@@ -250,7 +250,7 @@ def _local(location: str, path: str) -> LocalStore:
         _refuse(location or "An empty text", "a table is named by its path or URL.")
     if "\0" in path:
         _refuse(location, "it is no path.")
-    # POSIX keeps two leading slashes apart from one; nobody means that.
+    # POSIX distinguishes two leading slashes from one; nobody means that.
     return LocalStore(re.sub(r"^//+", "/", os.path.abspath(path)))
 
 
@@ -262,16 +262,16 @@ def _memory(name: str, path: str) -> ObjectStore:
 def _cloud(scheme: str, authority: str, path: str, options: Mapping[str, str]) -> ObjectStore:
     canonical = _CANONICAL[scheme]
     service = SERVICES[canonical]
-    root, confused = f"{canonical}://{authority}", _CONFUSED.get(service, "")
-    if any(letter in path for letter in confused):
+    root, confusing = f"{canonical}://{authority}", _CONFUSING.get(service, "")
+    if any(letter in path for letter in confusing):
         _refuse(_join(root, path), "the service would take this path for another one.")
     bucket, once = _buckets(root, *_split(service, {**bucket_options(canonical, authority, options), **options}))
-    return ObjectStore(_join(root, path), path, bucket, once, confused)
+    return ObjectStore(_join(root, path), path, bucket, once, confusing)
 
 
-def _web(url: str, given: str, options: Mapping[str, str]) -> WebStore:
-    """``url`` is what is shown; a query, perhaps a signature, goes with each request and is only in memory."""
-    query = given.partition("#")[0].partition("?")[2]
+def _web(url: str, original: str, options: Mapping[str, str]) -> WebStore:
+    """``url`` is shown to users; a query, perhaps a signature, goes with each request and is only in memory."""
+    query = original.partition("#")[0].partition("?")[2]
     if query:
         _queries[url] = query
     config, client, _ = _split("http", options)
@@ -280,17 +280,17 @@ def _web(url: str, given: str, options: Mapping[str, str]) -> WebStore:
 
 def _clean(location: str) -> str:
     """A location without secrets."""
-    found = without_secrets(location)
+    cleaned = without_secrets(location)
     if is_ambiguous(location):
-        _refuse(found, f"its password holds what no password in a location may hold, / or @; {_INSTEAD}")
-    if found != location and not (found.startswith("http") and location.startswith(found)):
-        _warn(found)
-    return found
+        _refuse(cleaned, f"its password holds what no password in a location may hold, / or @; {_INSTEAD}")
+    if cleaned != location and not (cleaned.startswith("http") and location.startswith(cleaned)):
+        _warn_once(cleaned)
+    return cleaned
 
 
 @memo("locations warned of", 1000)
-def _warn(location: str) -> None:
-    """Log this once per location."""
+def _warn_once(location: str) -> None:
+    """Log a warning once per location."""
     _logger.warning("user, password or signature in the location of %s are not used: %s", location, _INSTEAD)
 
 
@@ -305,7 +305,7 @@ def _buckets(root: str, config: _Options, client: _Options, environment: _Option
 
 @memo("buckets", 64)
 def _bucket(root: str, config: _Options, client: _Options, environment: _Options, retries: int | None) -> Bucket:
-    """Cached, since each new one would start without open connections. obstore itself reads the environment."""
+    """Cached, since each new store would start without open connections. obstore itself reads the environment."""
     arguments: dict[str, Any] = {"config": dict(config), "client_options": dict(client)}
     if retries is not None:
         arguments["retry_config"] = {"max_retries": retries}

@@ -1,7 +1,7 @@
-"""What a service's failure means: whether the store refused, and what its user can do about it.
+"""The meaning of a service's failure: whether the store refused, and what its user can do about it.
 
 Knows obstore's exceptions and the words of S3, Azure and Google Cloud; sends nothing. Guarantee: where the words are
-not known, a put's outcome is unknown, which is the safe side.
+unknown, a put's outcome is unknown, which is the safe side.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from anabranch.errors import NoCredentials, NoSuchBucket, StoreError, StorePermi
 from anabranch.errors.secrets import without_secrets
 
 _STATUS = re.compile(r"Server returned non-2xx status code: (\d{3})")
-_ASK_AGAIN = {408, 409, 425, 429}
+_UNDECIDED = {408, 409, 425, 429}
 _NO_CREDENTIALS = re.compile(r"169\.254\.\d+\.\d+|metadata\.google\.internal|fd00:ec2::254")
-"""Where a machine asks for its own role, if nobody gives it credentials: before any request to the store."""
-_ROLE_ASKED = re.compile(
+"""Addresses at which a machine requests its own role if it has no credentials, before any request to the store."""
+_ROLE_REQUEST_FAILED = re.compile(
     r"Error performing (?:PUT|GET) http://(?:169\.254\.169\.254|metadata\.google\.internal)"
     r"/(?:latest|metadata|computeMetadata)/"
 )
-"""That very request failed, and not one to a store at such an address, or of such a name."""
+"""Matches the failure of that very request, not of one to a store with such an address or name."""
 _NO_BUCKET = re.compile(
     r"<Code>(?:NoSuchBucket|ContainerNotFound)</Code>|The specified (?:bucket|container) does not exist"
 )
@@ -58,23 +58,23 @@ def to_store_error(name: str, root: str, error: Exception) -> StoreError:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether the store itself refused, or was never asked, so that nothing happened.
+    """Whether the store itself refused, or got no request, so that nothing happened.
 
-    A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status decides, or that there
-    were no credentials to ask with, or that our own client sent nothing; if obstore ever words it differently, refusals
-    become unknown outcomes.
+    A ``GenericError`` may be anything from a lost reply to a full refusal. Only an HTTP status decides, or missing
+    credentials, or a request that our own client did not send; if obstore ever words these differently, refusals become
+    unknown outcomes.
     """
     if not isinstance(error, GenericError):
         return isinstance(error, (PermissionDeniedError, UnauthenticatedError)) or not isinstance(error, BaseError)
-    if _ROLE_ASKED.search(str(error)) or was_never_sent(words(error)):
+    if _ROLE_REQUEST_FAILED.search(str(error)) or was_never_sent(words(error)):
         return True
     status = _STATUS.search(str(error))
     code = int(status[1]) if status else 0
-    return code == 501 or (400 <= code < 500 and code not in _ASK_AGAIN)
+    return code == 501 or (400 <= code < 500 and code not in _UNDECIDED)
 
 
 def reason(root: str, error: Exception) -> str:
-    """Why a request failed, in a sentence for a message."""
+    """The reason of a failed request, in a sentence for a message."""
     return sentence(root, words(error))
 
 

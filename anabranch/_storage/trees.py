@@ -26,8 +26,8 @@ Skip = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Tree:
-    """``files`` below a root, its ``folders`` where the store has such, ``left_out``, folders that were skipped, and
-    symbolic ``links``.
+    """The ``files`` below a root, its ``folders`` where the store has folders, the skipped folders (``left_out``), and
+    the symbolic ``links``.
     """
 
     files: list[Entry] = field(default_factory=list)
@@ -51,7 +51,7 @@ def tree(store: Store, skip: Skip, threads: int = 16) -> Tree:
         return _bucket(store, skip, threads)
     if isinstance(store, HdfsStore):
         return _hdfs(store, skip)
-    return _without(store.list_all(), skip)
+    return _exclude_folders(store.list_all(), skip)
 
 
 def folders_above(name: str) -> list[str]:
@@ -61,26 +61,26 @@ def folders_above(name: str) -> list[str]:
 
 
 def links(store: Store, skip: Skip) -> list[str]:
-    """The symbolic links below the root, without those below skipped folders; only a disk has such."""
+    """The symbolic links below the root, without those below skipped folders; only a disk has links."""
     return _local(store, skip, threads=1).links if isinstance(store, LocalStore) else []
 
 
 def find_aliased(store: Store, names: Iterable[str], files: Iterable[Entry]) -> set[str]:
-    """The names of those files that one of these other names means too, which may be a path: through a link, or on a
-    disk that does not tell its letters from others.
+    """The files that one of the ``names`` refers to under another name: through a link, or on a disk that does not
+    distinguish some letters.
     """
     if not isinstance(store, LocalStore):
         return set()
-    meant = {_identity(store, name) for name in names} - {None}
-    return {entry.name for entry in files if meant and _identity(store, entry.name) in meant}
+    identities = {_identity(store, name) for name in names} - {None}
+    return {entry.name for entry in files if identities and _identity(store, entry.name) in identities}
 
 
 def _identity(store: LocalStore, name: str) -> tuple[int, int] | None:
     try:
-        seen = os.stat(os.path.join(store.root, name))
+        status = os.stat(os.path.join(store.root, name))
     except (OSError, ValueError):
         return None
-    return seen.st_dev, seen.st_ino
+    return status.st_dev, status.st_ino
 
 
 def is_link(store: Store, name: str) -> bool:
@@ -97,7 +97,7 @@ def check_inside(store: Store, name: str) -> None:
 
 
 def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
-    """Remove those of these folders that are empty, the innermost first, and return their names; a bucket has none."""
+    """Remove the empty ones of these folders, the innermost first; return their names. A bucket has no folders."""
     inner_first = sorted(folders, key=lambda name: (bool(name), name.count("/")), reverse=True)
     if isinstance(store, HdfsStore):
         return [folder for folder in inner_first if store.remove_folder(folder)]
@@ -114,82 +114,82 @@ def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
 
 
 def remove_hollow(store: Store, folder: str) -> None:
-    """Remove a folder and those in it, as far as no file is there; a bucket has none."""
+    """Remove a folder and its subfolders as far as they hold no file; a bucket has no folders."""
     if isinstance(store, HdfsStore):
         remove_empty(store, [*_hdfs(store, lambda name: False, folder).folders, folder])
     if isinstance(store, LocalStore) and not is_link(store, folder):
-        for found, _, _ in os.walk(os.path.join(store.root, folder), topdown=False):
+        for path, _, _ in os.walk(os.path.join(store.root, folder), topdown=False):
             with suppress(OSError):  # it is not empty, or may not be removed: it does no harm
-                os.rmdir(found)
+                os.rmdir(path)
 
 
 def _hdfs(store: HdfsStore, skip: Skip, folder: str = "") -> Tree:
-    found = Tree()
+    result = Tree()
     for files, entered, left_out in store.walk_folders(folder, skip):
-        found.add(Tree(files, entered, left_out))
-    return found
+        result.add(Tree(files, entered, left_out))
+    return result
 
 
 def _local(store: LocalStore, skip: Skip, threads: int) -> Tree:
-    found = Tree()
+    result = Tree()
     with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-list") as pool:
         pending: set[Future[tuple[Tree, list[str]]]] = {pool.submit(_scan_folder, store, "", skip)}
         while pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for each in done:
-                part, below = each.result()
-                found.add(part)
-                pending |= {pool.submit(_scan_folder, store, folder, skip) for folder in below}
-    return found
+            for future in done:
+                part, folders = future.result()
+                result.add(part)
+                pending |= {pool.submit(_scan_folder, store, folder, skip) for folder in folders}
+    return result
 
 
 def _scan_folder(store: LocalStore, folder: str, skip: Skip) -> tuple[Tree, list[str]]:
-    """One folder, and the folders in it that are still to be listed."""
-    found, below, before = Tree(), list[str](), f"{folder}/" if folder else ""
+    """One folder, and its subfolders that are still to be listed."""
+    result, folders, before = Tree(), list[str](), f"{folder}/" if folder else ""
     try:
         with os.scandir(os.path.join(store.root, folder)) as entries:
             for entry in entries:
                 name = before + entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    (found.left_out if skip(name) else below).append(name)
+                    (result.left_out if skip(name) else folders).append(name)
                 elif entry.is_file(follow_symlinks=False) and not disk.is_aside(entry.name):
-                    found.files.extend(_stat_entry(name, entry))
+                    result.files.extend(_stat_entry(name, entry))
                 elif entry.is_symlink():
-                    found.links.append(name)
+                    result.links.append(name)
     except (FileNotFoundError, NotADirectoryError):
-        return found, below  # it was removed meanwhile
+        return result, folders  # it was removed meanwhile
     except OSError as error:
         raise StoreError(name=folder, root=store.url, reason=f"{error.strerror or detail(error)}.") from cause(error)
-    found.folders.extend(below)
-    return found, below
+    result.folders.extend(folders)
+    return result, folders
 
 
 def _stat_entry(name: str, entry: os.DirEntry[str]) -> list[Entry]:
     try:
-        seen = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return []
-    return [Entry(name, seen.st_size, seen.st_mtime_ns // 1_000_000, None)]
+    return [Entry(name, status.st_size, status.st_mtime_ns // 1_000_000, None)]
 
 
 def _bucket(store: ObjectStore, skip: Skip, threads: int) -> Tree:
     """One listing per folder at the root: keys come page after page, so several listings run at once."""
     top = store.top_folders()
-    found = Tree(store.list_from(""), left_out=[folder for folder in top if skip(folder)])
+    result = Tree(store.list_from(""), left_out=[folder for folder in top if skip(folder)])
     with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-list") as pool:
         for entries in pool.map(store.list_all, [folder for folder in top if not skip(folder)]):
-            found.add(_without(entries, skip))
-    return found
+            result.add(_exclude_folders(entries, skip))
+    return result
 
 
-def _without(entries: Iterable[Entry], skip: Skip) -> Tree:
-    """The wanted part of a listing at any depth."""
-    found, left_out = Tree(), dict[str, None]()
+def _exclude_folders(entries: Iterable[Entry], skip: Skip) -> Tree:
+    """The part of a listing, at any depth, that is not skipped."""
+    result, left_out = Tree(), dict[str, None]()
     for entry in entries:
-        skipped = next(filter(skip, folders_above(entry.name)), None)
-        if skipped is None:
-            found.files.append(entry)
+        excluded = next(filter(skip, folders_above(entry.name)), None)
+        if excluded is None:
+            result.files.append(entry)
         else:
-            left_out[skipped] = None
-    found.left_out.extend(left_out)
-    return found
+            left_out[excluded] = None
+    result.left_out.extend(left_out)
+    return result

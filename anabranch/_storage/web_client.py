@@ -1,9 +1,9 @@
-"""A client of HTTP, for servers that nobody vouches for.
+"""A client of HTTP, for untrusted servers.
 
-Knows requests and answers, and not what they mean. Guarantees: each request is sent once, and to the server that its
-address names: no redirect is followed, no answer unpacked, nothing logged, and no request says which one came before
-it. An answer has no more bytes than its asker allows and ends in time, however slowly it comes; all else raises
-`Unanswered`, in which no word is the server's.
+Knows requests and answers, not their meaning. Guarantees: each request is sent once, and only to the server of its
+address: no redirect is followed, no answer decompressed, nothing logged, and no request reveals an earlier one. An
+answer has at most the bytes that the caller allows and ends in time, however slowly it comes; anything else raises
+`Unanswered`, which quotes nothing from the server.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from urllib.request import getproxies, proxy_bypass
 from anabranch._storage.name_node import Unanswered
 
 _BYTES_PER_S = 64 << 10
-"""A server that gives this much is waited for beyond its time."""
-_HEAD_BYTES, _FRAMES = 1 << 20, 8
-"""What an answer may take besides its bytes: for its head, and how many times their number in frames of chunks."""
+"""Rate of an answer, in bytes per second, that extends its time limit."""
+_HEAD_BYTES, _FRAME_OVERHEAD = 1 << 20, 8
+"""Bytes allowed beyond the body of an answer: for its head, and, as a multiple of its limit, for chunk frames."""
 _PIECE_BYTES = 1 << 20
-_KEPT = 32
-"""How many idle connections are kept for each server."""
+_MAX_IDLE = 32
+"""Maximum number of idle connections to each server."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Answer:
 
     @property
     def says_its_end(self) -> bool:
-        """Whether it would be known of an answer that breaks off."""
+        """Whether a truncated answer can be recognised."""
         return "content-length" in self.headers or "chunked" in self.headers.get("transfer-encoding", "").lower()
 
 
 class _Server(NamedTuple):
-    """What a connection leads to; those of a process end with it."""
+    """The server of a connection; connections belong to one process."""
 
     scheme: str
     host: str
@@ -59,12 +59,12 @@ class _Server(NamedTuple):
 
 
 class WebClient:
-    """Threads share one.
+    """A client that threads can share.
 
     Args:
-        timeout_s: how long an answer may take, and besides one second for each 64 KiB that have come.
-        connect_s: how long a connection may take.
-        tls: for servers that are asked by https; by default as the machine trusts them.
+        timeout_s: time limit of an answer, besides one second for each 64 KiB received.
+        connect_s: time limit of connecting.
+        tls: for https servers; by default the machine's trust store.
         proxy_of: the URL of the proxy for an address, if it has one.
         headers: of all requests.
     """
@@ -79,7 +79,7 @@ class WebClient:
     ) -> None:
         self._timeout_s, self._connect_s, self._tls, self._proxy_of = timeout_s, connect_s, tls, proxy_of
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "anabranch", **(headers or {})}
-        self._idle: dict[_Server, deque[HTTPConnection]] = defaultdict(partial(deque, maxlen=_KEPT))
+        self._idle: dict[_Server, deque[HTTPConnection]] = defaultdict(partial(deque, maxlen=_MAX_IDLE))
 
     def ask(
         self,
@@ -91,15 +91,15 @@ class WebClient:
         body: Iterable[bytes] | None = None,
         cut: bool = False,
     ) -> Answer:
-        """What a server answers.
+        """Send a request and return the answer.
 
         Args:
-            most_bytes: that the answer may have.
-            body: is sent in chunks; what it raises is raised as it is, unless it is an `OSError`.
-            cut: take the first bytes of an answer that has more, in place of refusing it.
+            most_bytes: maximum size of the answer.
+            body: sent in chunks; its exceptions pass through, except an `OSError`.
+            cut: truncate an answer that has more bytes instead of refusing it.
 
         Raises:
-            Unanswered: the server cannot be asked, or does not answer as it should.
+            Unanswered: the server cannot be reached, or its answer is not valid.
         """
         try:
             return self._ask(method, url, most_bytes, {**self._headers, **(headers or {})}, body, cut)
@@ -108,24 +108,24 @@ class WebClient:
         except OSError as error:
             raise Unanswered(_describe_error(error), passes=True) from None
         except HTTPException as error:
-            raise Unanswered("the server's answer breaks off, or is none of HTTP", passes=_broke(error)) from None
+            raise Unanswered("the server's answer breaks off, or is not HTTP", passes=_is_truncated(error)) from None
         except ValueError:
-            raise Unanswered("the address cannot be asked by HTTP", passes=False) from None
+            raise Unanswered("the address cannot be requested by HTTP", passes=False) from None
 
     def _ask(
-        self, method: str, url: str, most: int, headers: Mapping[str, str], body: Iterable[bytes] | None, cut: bool
+        self, method: str, url: str, max_bytes: int, headers: Mapping[str, str], body: Iterable[bytes] | None, cut: bool
     ) -> Answer:
-        address, response, whole = urlsplit(url), None, False
-        connection, target, more = self._connection(address)
+        address, response, is_reusable = urlsplit(url), None, False
+        connection, target, proxy_headers = self._connection(address)
         try:
-            response = self._send(connection, method, target, {**headers, **more}, body, most)
-            data = _body(response, most, cut)
-            whole = response.isclosed() and not response.will_close
+            response = self._send(connection, method, target, {**headers, **proxy_headers}, body, max_bytes)
+            data = _body(response, max_bytes, cut)
+            is_reusable = response.isclosed() and not response.will_close
             return Answer(response.status, {key.lower(): value for key, value in response.getheaders()}, data)
         finally:
             if response is not None:
                 response.close()
-            if whole:
+            if is_reusable:
                 self._idle[_server(address)].append(connection)
             else:
                 connection.close()
@@ -137,18 +137,18 @@ class WebClient:
         target: str,
         headers: Mapping[str, str],
         body: Iterable[bytes] | None,
-        most: int,
+        max_bytes: int,
     ) -> HTTPResponse:
         connection.sock.settimeout(self._timeout_s)  # of each chunk
         chunked = {} if body is None else {"Transfer-Encoding": "chunked"}
-        sent: Any = None if body is None else iter(body)
+        chunks: Any = None if body is None else iter(body)
         try:
-            connection.request(method, target, sent, {**headers, **chunked}, encode_chunked=body is not None)
+            connection.request(method, target, chunks, {**headers, **chunked}, encode_chunked=body is not None)
         except (BrokenPipeError, ConnectionResetError):
             if body is None:
-                raise  # else the server may have said why it takes no more
-        until = time.monotonic() + self._timeout_s
-        connection.response_class = partial(_Response, until=until, most=most)  # type: ignore[assignment]
+                raise  # else the server may have answered why it takes no more
+        deadline = time.monotonic() + self._timeout_s
+        connection.response_class = partial(_Response, deadline=deadline, max_bytes=max_bytes)  # type: ignore[assignment]
         return connection.getresponse()
 
     # -- connections ---------------------------------------------------------------------------------------------------
@@ -159,13 +159,13 @@ class WebClient:
             raise ValueError(address.scheme)
         target = (address.path or "/") + (f"?{address.query}" if address.query else "")
         proxy = _proxy(self._proxy_of(address))
-        more = _authorization(proxy)
+        proxy_headers = _authorization(proxy)
         if proxy is not None and address.scheme == "http":
             target = f"http://{address.netloc.rpartition('@')[2]}{target}"
-        connection = self._idle_one(_server(address)) or self._new_one(address, proxy, more)
-        return connection, target, more if address.scheme == "http" else {}
+        connection = self._take_idle(_server(address)) or self._connect(address, proxy, proxy_headers)
+        return connection, target, proxy_headers if address.scheme == "http" else {}
 
-    def _idle_one(self, server: _Server) -> HTTPConnection | None:
+    def _take_idle(self, server: _Server) -> HTTPConnection | None:
         idle = self._idle[server]
         while True:
             try:
@@ -176,11 +176,11 @@ class WebClient:
                 return connection
             connection.close()
 
-    def _new_one(
+    def _connect(
         self, address: SplitResult, proxy: SplitResult | None, tunnel_headers: Mapping[str, str]
     ) -> HTTPConnection:
-        asked = address if proxy is None else proxy
-        host, port = asked.hostname or "", asked.port
+        server = address if proxy is None else proxy
+        host, port = server.hostname or "", server.port
         connection: HTTPConnection
         if address.scheme == "https":
             context = self._tls or ssl.create_default_context()
@@ -202,31 +202,31 @@ def proxy_by_environment(address: SplitResult) -> str | None:
     """The proxy that the machine's environment names for an address (``HTTPS_PROXY``, ``NO_PROXY`` and their like)."""
     if proxy_bypass(address.hostname or ""):
         return None
-    found = getproxies()
-    return found.get(address.scheme) or found.get("all")
+    proxies = getproxies()
+    return proxies.get(address.scheme) or proxies.get("all")
 
 
 def _proxy(url: str | None) -> SplitResult | None:
     if not url:
         return None
-    found = urlsplit(url if "://" in url else f"http://{url}")
-    if found.scheme != "http":
-        raise Unanswered("only a proxy of plain http can be asked", passes=False)
-    return found
+    parsed = urlsplit(url if "://" in url else f"http://{url}")
+    if parsed.scheme != "http":
+        raise Unanswered("only a proxy with plain http is supported", passes=False)
+    return parsed
 
 
 class _Response(HTTPResponse):
-    """An answer that ends by a deadline: a limit for each packet would let one come byte by byte for ever."""
+    """An answer with a deadline: a time limit for each packet would let it come byte by byte for ever."""
 
-    def __init__(self, sock: socket.socket, *args: Any, until: float, most: int, **more: Any) -> None:
+    def __init__(self, sock: socket.socket, *args: Any, deadline: float, max_bytes: int, **more: Any) -> None:
         super().__init__(sock, *args, **more)
-        self.fp = io.BufferedReader(_Timed(sock, self.fp, until, most), 1 << 16)
+        self.fp = io.BufferedReader(_Timed(sock, self.fp, deadline, max_bytes), 1 << 16)
 
 
 class _Timed(io.RawIOBase):
-    def __init__(self, sock: socket.socket, held: io.BufferedIOBase, until: float, most: int) -> None:
-        self._sock, self._held, self._until = sock, held, until  # while ``held`` is open, the socket is
-        self._left = _HEAD_BYTES + _FRAMES * most
+    def __init__(self, sock: socket.socket, response: io.BufferedIOBase, deadline: float, max_bytes: int) -> None:
+        self._sock, self._response, self._until = sock, response, deadline  # the open response keeps the socket open
+        self._left = _HEAD_BYTES + _FRAME_OVERHEAD * max_bytes
 
     def readable(self) -> bool:
         return True
@@ -244,29 +244,29 @@ class _Timed(io.RawIOBase):
         return got
 
     def close(self) -> None:
-        self._held.close()
+        self._response.close()
         super().close()
 
 
-def _body(response: HTTPResponse, most: int, cut: bool) -> bytes:
-    """The bytes of an answer. Raises Unanswered: they are packed, too many, or too few."""
+def _body(response: HTTPResponse, max_bytes: int, cut: bool) -> bytes:
+    """The bytes of an answer. Raises Unanswered: it is compressed, too large, or truncated."""
     if response.getheader("content-encoding", "identity").strip().lower() != "identity":
-        raise Unanswered("the server packs its answer, which nobody asked for", passes=False)
-    if not cut and (response.length or 0) > most:
-        raise _too_large(most)
-    pieces, left = list[bytes](), most + 1 if not cut else most
-    while left and (piece := response.read(min(left, _PIECE_BYTES))):
+        raise Unanswered("the server compresses its answer without being asked to", passes=False)
+    if not cut and (response.length or 0) > max_bytes:
+        raise _too_large(max_bytes)
+    pieces, remaining = list[bytes](), max_bytes + 1 if not cut else max_bytes
+    while remaining and (piece := response.read(min(remaining, _PIECE_BYTES))):
         pieces.append(piece)
-        left -= len(piece)
-    if not left and not cut:
-        raise _too_large(most)
-    if left and response.length:
+        remaining -= len(piece)
+    if not remaining and not cut:
+        raise _too_large(max_bytes)
+    if remaining and response.length:
         raise Unanswered("the server's answer breaks off", passes=True)
     return b"".join(pieces)
 
 
-def _too_large(most: int) -> Unanswered:
-    return Unanswered(f"the server's answer has more than the {most} bytes that it may have", passes=False)
+def _too_large(max_bytes: int) -> Unanswered:
+    return Unanswered(f"the server's answer has more than the {max_bytes} bytes that it may have", passes=False)
 
 
 def _server(address: SplitResult) -> _Server:
@@ -276,12 +276,12 @@ def _server(address: SplitResult) -> _Server:
 def _authorization(proxy: SplitResult | None) -> Mapping[str, str]:
     if proxy is None or not proxy.username:
         return {}
-    who = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": f"Basic {b64encode(who.encode()).decode()}"}
+    credentials = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
 
 
 def _is_dropped(sock: socket.socket) -> bool:
-    """Whether the server has ended an idle connection, or has said something that nobody asked for."""
+    """Whether the server has closed an idle connection, or has sent data without a request."""
     try:
         waiting = select.poll()
         waiting.register(sock, select.POLLIN)
@@ -291,7 +291,7 @@ def _is_dropped(sock: socket.socket) -> bool:
 
 
 def _describe_error(error: OSError) -> str:
-    """The machine's own words; an error of TLS may quote a server's certificate, so it is told by its kind."""
+    """The machine's own message; an error of TLS may quote a server's certificate, so only its kind is named."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "the server's certificate is not trusted, or is that of another one"
     if isinstance(error, ssl.SSLError):
@@ -301,6 +301,6 @@ def _describe_error(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
-def _broke(error: HTTPException) -> bool:
-    """Whether an answer came to its end too early, and not in another form than HTTP's."""
+def _is_truncated(error: HTTPException) -> bool:
+    """Whether an answer ended too early, as opposed to not being HTTP."""
     return type(error).__name__ in ("IncompleteRead", "RemoteDisconnected")

@@ -1,7 +1,7 @@
-"""What a WebDAV server says that a folder holds: RFC 4918, the body of a 207 answer to PROPFIND.
+"""Parses a WebDAV server's listing of a folder: RFC 4918, the body of a 207 answer to PROPFIND.
 
-Pure. Guarantees: no entity is expanded and nothing is fetched; an address that is not below the folder that was asked
-for is an error, never left out, since a folder that seems empty would pass for one without a table.
+Pure. Guarantees: no entity is expanded and nothing is fetched; an address outside the requested folder is an error,
+never left out, since a folder that seems empty would pass for one without a table.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from xml.etree.ElementTree import ParseError, XMLParser
 _DAV = "{DAV:}"
 _TEXTS = {"href", "status", "getcontentlength", "getlastmodified", "getetag"}
 _DIGITS = 19
-_MEANS_NO_NAME = ("", ".", "..")
-_DEEPEST = 50
+_NOT_NAMES = ("", ".", "..")
+_MAX_DEPTH = 50
 
 
 class Listed(NamedTuple):
-    """One file or folder; ``name`` is relative to the folder that was asked for, and empty for that itself."""
+    """One file or folder; ``name`` is relative to the requested folder, and empty for that folder itself."""
 
     name: str
     is_folder: bool
@@ -29,30 +29,30 @@ class Listed(NamedTuple):
     etag: str | None
 
 
-def parse_listing(body: bytes, asked: str) -> list[Listed]:
+def parse_listing(body: bytes, url: str) -> list[Listed]:
     """The files and folders in an answer.
 
     Args:
-        asked: the URL of the folder.
+        url: the URL of the folder.
 
     Raises:
-        ValueError: it is no such answer, or leaves open what is there.
+        ValueError: it is no such answer, or is incomplete.
     """
-    reading = _Reading()
-    parser = XMLParser(target=reading)
+    target = _ResponseParser()
+    parser = XMLParser(target=target)
     try:
         parser.feed(body)
         parser.close()
     except (ParseError, LookupError, UnicodeError):
-        raise ValueError("it is no XML") from None
-    if not reading.is_answer:
+        raise ValueError("it is not XML") from None
+    if not target.is_answer:
         raise ValueError("it lists nothing")
-    base = _parts(urlsplit(asked).path)
-    return [_parse_entry(fields, asked, base) for fields in reading.found]
+    base = _parts(urlsplit(url).path)
+    return [_parse_entry(fields, url, base) for fields in target.responses]
 
 
 def parse_date_ms(date: str | None) -> int:
-    """A date of HTTP in milliseconds since 1970; 0 where it is none."""
+    """A date of HTTP in milliseconds since 1970; 0 where it is malformed."""
     try:
         return int(parsedate_to_datetime(date or "").timestamp()) * 1000
     except (ValueError, TypeError, OverflowError, IndexError):
@@ -60,41 +60,37 @@ def parse_date_ms(date: str | None) -> int:
 
 
 def whole_number(text: str | None) -> int:
-    """A size. Raises ValueError: it is none."""
+    """Parse a size. Raises ValueError: it is malformed."""
     if text is None or not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
-        raise ValueError("it does not say a size")
+        raise ValueError("it states no size")
     return int(text)
 
 
 def plain_etag(text: str | None) -> str | None:
-    """An etag as each call spells it."""
+    """An etag in the form that all calls return."""
     return text.strip().strip('"') or None if text else None
 
 
-def _parse_entry(fields: dict[str, str], asked: str, base: list[str]) -> Listed:
+def _parse_entry(fields: dict[str, str], url: str, base: list[str]) -> Listed:
     if "status" in fields and not _is_good(fields["status"]):
-        raise ValueError("it does not say all that is there")
+        raise ValueError("it does not list everything")
     try:
-        parts = _parts(urlsplit(urljoin(asked, fields.get("href", ""))).path)
+        parts = _parts(urlsplit(urljoin(url, fields.get("href", ""))).path)
     except ValueError:
-        raise ValueError("it lists what is no address") from None
+        raise ValueError("it lists something that is not an address") from None
     inside = parts[len(base) :]
-    if (
-        "href" not in fields
-        or parts[: len(base)] != base
-        or any(each in _MEANS_NO_NAME or "/" in each for each in inside)
-    ):
+    if "href" not in fields or parts[: len(base)] != base or any(part in _NOT_NAMES or "/" in part for part in inside):
         raise ValueError("it lists addresses that are not in the folder")
     is_folder = "collection" in fields
     if not inside and not is_folder:
-        raise ValueError("it is that of no folder")
+        raise ValueError("it is not the listing of a folder")
     size = 0 if is_folder else whole_number(fields.get("getcontentlength"))
-    changed, etag = parse_date_ms(fields.get("getlastmodified")), plain_etag(fields.get("getetag"))
-    return Listed("/".join(inside), is_folder, size, changed, etag)
+    modified, etag = parse_date_ms(fields.get("getlastmodified")), plain_etag(fields.get("getetag"))
+    return Listed("/".join(inside), is_folder, size, modified, etag)
 
 
 def _parts(path: str) -> list[str]:
-    """The decoded parts of a path; none is left out but those at its ends."""
+    """The decoded parts of a path; only slashes at its ends are dropped."""
     return [unquote(part, errors="strict") for part in path.strip("/").split("/")] if path.strip("/") else []
 
 
@@ -102,52 +98,52 @@ def _is_good(status: str) -> bool:
     return status.split()[1:2] == ["200"]
 
 
-class _Reading:
-    """A target of `XMLParser`: the fields of each response, of those properties that the server could tell."""
+class _ResponseParser:
+    """A target of `XMLParser`: the fields of each response, of the properties that the server found."""
 
     def __init__(self) -> None:
-        self.found: list[dict[str, str]] = []
+        self.responses: list[dict[str, str]] = []
         self.is_answer = False
         self._depth = 0
         self._text: list[str] = []
-        self._said: dict[str, str] | None = None
+        self._properties: dict[str, str] | None = None
 
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
-        """An answer has none: it could declare entities."""
+        """Refuse a document type: it could declare entities."""
         raise ValueError("it declares a type")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """A tag opens."""
+        """Handle an opening tag."""
         self._text, self._depth = [], self._depth + 1
-        if self._depth > _DEEPEST:
+        if self._depth > _MAX_DEPTH:
             raise ValueError("it nests too deep")
         if tag == f"{_DAV}multistatus":
             self.is_answer = True
         elif tag == f"{_DAV}response":
-            self.found.append({})
+            self.responses.append({})
         elif tag == f"{_DAV}propstat":
-            self._said = {}
-        elif tag == f"{_DAV}collection" and self._said is not None:
-            self._said["collection"] = ""
+            self._properties = {}
+        elif tag == f"{_DAV}collection" and self._properties is not None:
+            self._properties["collection"] = ""
 
     def data(self, text: str) -> None:
-        """A part of a text."""
+        """Collect a part of a text."""
         self._text.append(text)
 
     def end(self, tag: str) -> None:
-        """A tag closes."""
+        """Handle a closing tag."""
         self._depth -= 1
         name = tag.removeprefix(_DAV)
-        if not self.found or tag == name:
+        if not self.responses or tag == name:
             return
         if name in _TEXTS:
-            fields = self.found[-1] if self._said is None else self._said
+            fields = self.responses[-1] if self._properties is None else self._properties
             fields[name] = "".join(self._text).strip()
-        elif name == "propstat" and self._said is not None:
-            if _is_good(self._said.pop("status", "")):
-                self.found[-1].update(self._said)
-            self._said = None
+        elif name == "propstat" and self._properties is not None:
+            if _is_good(self._properties.pop("status", "")):
+                self.responses[-1].update(self._properties)
+            self._properties = None
 
     def close(self) -> Iterator[None]:
-        """The end."""
+        """End the document."""
         return iter(())

@@ -1,11 +1,11 @@
 """A file system of Hadoop over HTTP: WebHDFS, as NameNodes and DataNodes serve it.
 
-Knows the seven operations that a store needs, and how a NameNode words what it refuses. Each request is sent once and
-follows no redirect by itself, so that whoever asks knows what may have happened; one that a NameNode hands to a
-DataNode goes there and no further. An answer that is none of a NameNode's leaves its request unanswered, and no message
-repeats the token. The rename says how it treats a name that exists (``renameoptions``): without that, WebHDFS answers a
-lost race with ``{"boolean": false}``, or moves the file into a folder of that name. Each block is forced to the disks
-of its DataNodes when it ends (``SYNC_BLOCK``).
+Knows the seven operations that a store needs, and how a NameNode words a refusal. Each request is sent once and follows
+no redirect by itself, so that the caller knows what may have happened; one that a NameNode redirects to a DataNode goes
+there and no further. An answer in another form leaves its request unanswered, and no message repeats the token. The
+rename specifies how it treats an existing name (``renameoptions``): without that, WebHDFS answers a lost race with
+``{"boolean": false}``, or moves the file into a folder of that name. Each block is forced to the disks of its DataNodes
+when it ends (``SYNC_BLOCK``).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _DEFAULT_PORT = 9870
 _SERVICE = "/webhdfs/v1"
 _OPTIONS, _SECRET = {"user", "delegation", "timeout"}, {"delegation"}
 _TIMEOUT_S, _LONGEST_S = 60.0, 1e6
-_DONE, _HANDED_ON = {200, 201}, {307}
-_TOLD_BYTES, _LISTED_BYTES = 1 << 20, 256 << 20
-"""The most bytes of a NameNode's answer, and of one that lists a folder: some 700,000 names."""
+_DONE, _REDIRECTED = {200, 201}, {307}
+_ANSWER_BYTES, _LISTED_BYTES = 1 << 20, 256 << 20
+"""Maximum bytes of a NameNode's answer, and of a folder's list: some 700,000 names."""
 _SENTENCE_CHARS = 1000
 _JAVA_NAME = re.compile(r"[\w.$]{1,200}")
-_TORN = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
-"""What reading an answer may raise that has not the form of a NameNode's."""
-_MAY_PASS = {408, 429, 500, 502, 503, 504}
+_MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+"""Errors that a malformed answer may raise."""
+_TRANSIENT = {408, 429, 500, 502, 503, 504}
 _BEYOND = "out of the range"
-"""How a NameNode says that a file ends before an offset."""
+"""The NameNode's words for an offset beyond the end of a file."""
 _PAUSES_S = (0.05, 0.2, 0.8, 0.0)
-"""After each look for a file that is not whole."""
+"""Pauses after each attempt to remove a partial file."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class WebFiles:
 
     Attributes:
         root: of the NameNode's server, without a path.
-        who: the parameters that say who asks.
+        who: the parameters that identify the user.
     """
 
     root: str
@@ -63,17 +63,17 @@ class WebFiles:
 
     def status(self, path: str) -> Status:
         """See ``FileSystem.status``."""
-        return self._ask_json("GET", path, "GETFILESTATUS", lambda told: _status(path, told["FileStatus"]))
+        return self._request_json("GET", path, "GETFILESTATUS", lambda document: _status(path, document["FileStatus"]))
 
     def inside(self, path: str) -> list[Status]:
         """See ``FileSystem.inside``."""
         folder = path.rstrip("/")
 
-        def read(told: Any) -> list[Status]:
-            found = [(each["pathSuffix"], each) for each in told["FileStatuses"]["FileStatus"]]
-            return [_status(f"{folder}/{suffix}" if suffix else path, each) for suffix, each in found]
+        def read(document: Any) -> list[Status]:
+            entries = [(entry["pathSuffix"], entry) for entry in document["FileStatuses"]["FileStatus"]]
+            return [_status(f"{folder}/{suffix}" if suffix else path, entry) for suffix, entry in entries]
 
-        return self._ask_json("GET", path, "LISTSTATUS", read, _LISTED_BYTES)
+        return self._request_json("GET", path, "LISTSTATUS", read, _LISTED_BYTES)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """See ``FileSystem.read_range``."""
@@ -81,7 +81,7 @@ class WebFiles:
             try:
                 return self._read_data(path, start, length)
             except Refused as error:
-                if _BEYOND not in error.sentence and error.kind != "EOFException":  # as an empty file's DataNode says
+                if _BEYOND not in error.sentence and error.kind != "EOFException":  # a DataNode's, for an empty file
                     raise
                 return b""
         return self._read_within(path, start, length)
@@ -89,18 +89,18 @@ class WebFiles:
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         """See ``FileSystem.write``."""
         body, flags = _Chunks(chunks), "CREATE,SYNC_BLOCK"
-        asked = self._ask("PUT", path, "CREATE", _HANDED_ON, overwrite="false", createflag=flags)
-        node = self._data_node(path, asked)
+        redirect = self._request("PUT", path, "CREATE", _REDIRECTED, overwrite="false", createflag=flags)
+        node = self._data_node(path, redirect)
         try:
             self._send("PUT", node, _DONE, body=body, headers={"Content-Type": "application/octet-stream"})
         except BaseException:
-            self._give_up(path)
+            self._remove_partial(path)
             if body.failed is not None:
                 raise body.failed from None
             raise
 
-    def _give_up(self, path: str) -> None:
-        """Remove a file that is not whole; the DataNode may be about to create it, so look more than once."""
+    def _remove_partial(self, path: str) -> None:
+        """Remove a partial file; the DataNode may be about to create it, so try more than once."""
         for pause_s in _PAUSES_S:
             with contextlib.suppress(Refused, Unanswered):
                 if self.delete(path):
@@ -110,18 +110,20 @@ class WebFiles:
     def rename(self, source: str, path: str, *, overwrite: bool) -> None:
         """See ``FileSystem.rename``."""
         options = "OVERWRITE" if overwrite else "NONE"
-        told = self._ask("PUT", source, "RENAME", _DONE, destination=path, renameoptions=options)
-        if told.data:
-            raise Unanswered("the server does not rename as a NameNode does, so it is none", passes=False)
+        answer = self._request("PUT", source, "RENAME", _DONE, destination=path, renameoptions=options)
+        if answer.data:
+            raise Unanswered("the server does not rename as a NameNode does, so it is not one", passes=False)
 
     def delete(self, path: str) -> bool:
         """See ``FileSystem.delete``."""
-        return self._ask_json("DELETE", path, "DELETE", lambda told: told["boolean"] is True, recursive="false")
+        return self._request_json(
+            "DELETE", path, "DELETE", lambda document: document["boolean"] is True, recursive="false"
+        )
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _read_within(self, path: str, start: int, length: int) -> bytes:
-        """A range whose place the file's size decides, or one without a byte."""
+        """A range relative to the file's end, or an empty one."""
         before = self.status(path)
         if before.is_folder:
             raise Refused("FileNotFoundException", f"{path} is a folder")
@@ -135,78 +137,78 @@ class WebFiles:
         return data
 
     def _read_data(self, path: str, start: int, length: int) -> bytes:
-        asked = self._ask("GET", path, "OPEN", _HANDED_ON, offset=str(start), length=str(length))
-        answer = self._send("GET", self._data_node(path, asked), _DONE, length)
+        redirect = self._request("GET", path, "OPEN", _REDIRECTED, offset=str(start), length=str(length))
+        answer = self._send("GET", self._data_node(path, redirect), _DONE, length)
         if "content-length" not in answer.headers:
-            raise Unanswered("the DataNode does not say how much it gives", passes=True)
+            raise Unanswered("the DataNode does not state the size of its answer", passes=True)
         return answer.data
 
-    def _ask_json(
+    def _request_json(
         self,
         method: str,
         path: str,
         operation: str,
         read: Callable[[Any], _T],
-        most_bytes: int = _TOLD_BYTES,
+        most_bytes: int = _ANSWER_BYTES,
         **parameters: str,
     ) -> _T:
-        """What ``read`` finds in an answer of JSON."""
-        answer = self._ask(method, path, operation, _DONE, most_bytes, **parameters)
+        """Parse an answer in JSON by ``read``."""
+        answer = self._request(method, path, operation, _DONE, most_bytes, **parameters)
         try:
             return read(json.loads(answer.data))
-        except _TORN:
-            raise Unanswered("the answer is none of a NameNode's", passes=False) from None
+        except _MALFORMED:
+            raise Unanswered("the answer is not a NameNode's", passes=False) from None
 
-    def _ask(
+    def _request(
         self,
         method: str,
         path: str,
         operation: str,
-        wanted: set[int],
-        most_bytes: int = _TOLD_BYTES,
+        statuses: set[int],
+        most_bytes: int = _ANSWER_BYTES,
         **parameters: str,
     ) -> Answer:
         query = urlencode({"op": operation, **parameters, **dict(self.who)}, quote_via=quote, safe="")
-        return self._send(method, f"{self.root}{_SERVICE}{quote(path, safe='/')}?{query}", wanted, most_bytes)
+        return self._send(method, f"{self.root}{_SERVICE}{quote(path, safe='/')}?{query}", statuses, most_bytes)
 
     def _data_node(self, path: str, answer: Answer) -> str:
-        """The address at the DataNode that a NameNode hands a request to.
+        """The address at the DataNode to which a NameNode redirects a request.
 
-        Its path is written anew: Java composes letters in it with their marks, which makes it that of another file.
+        Its path is replaced by ours: Java composes letters with their marks, which gives the path of another file.
         """
         try:
-            found = urlsplit(answer.headers["location"])
-        except _TORN:
+            target = urlsplit(answer.headers["location"])
+        except _MALFORMED:
             raise Unanswered("the NameNode names no DataNode", passes=False) from None
-        return found._replace(path=f"{_SERVICE}{quote(path, safe='/')}").geturl()
+        return target._replace(path=f"{_SERVICE}{quote(path, safe='/')}").geturl()
 
-    def _send(self, method: str, url: str, wanted: set[int], most_bytes: int = _TOLD_BYTES, **more: Any) -> Answer:
-        answer = self.client.ask(method, url, max(most_bytes, _TOLD_BYTES), **more)
-        if answer.status not in wanted:
-            raise self._refusal(answer)
+    def _send(self, method: str, url: str, statuses: set[int], most_bytes: int = _ANSWER_BYTES, **more: Any) -> Answer:
+        answer = self.client.ask(method, url, max(most_bytes, _ANSWER_BYTES), **more)
+        if answer.status not in statuses:
+            raise self._to_error(answer)
         if len(answer.data) > most_bytes:
-            raise Unanswered("the DataNode gives more than it was asked for", passes=False)
+            raise Unanswered("the DataNode sends more than requested", passes=False)
         return answer
 
-    def _refusal(self, answer: Answer) -> Refused | Unanswered:
-        """What an answer means that is no success; only with Java's name in it the NameNode, or a DataNode, has
-        spoken.
+    def _to_error(self, answer: Answer) -> Refused | Unanswered:
+        """Convert an unsuccessful answer to an error; only an answer with Java's name for it is a refusal by the
+        NameNode or a DataNode.
         """
-        with contextlib.suppress(*_TORN):
-            told = json.loads(answer.data)["RemoteException"]
-            kind, message = told["exception"], told["message"] or ""
+        with contextlib.suppress(*_MALFORMED):
+            remote = json.loads(answer.data)["RemoteException"]
+            kind, message = remote["exception"], remote["message"] or ""
             if _JAVA_NAME.fullmatch(kind):
                 sentence = message[:_SENTENCE_CHARS].partition("\n")[0].strip()
                 return Refused(kind, without_texts(sentence, [value for key, value in self.who if key in _SECRET]))
         if answer.status == 401:
-            return Refused("AccessControlException", "the NameNode asks for an authentication that is not built in")
-        if answer.status in _DONE | _HANDED_ON:
-            return Unanswered("the server does not do as a NameNode does, so it is none", passes=False)
-        return Unanswered(f"the server answered with status {answer.status}", passes=answer.status in _MAY_PASS)
+            return Refused("AccessControlException", "the NameNode requires an authentication that is not supported")
+        if answer.status in _DONE | _REDIRECTED:
+            return Unanswered("the server does not behave as a NameNode", passes=False)
+        return Unanswered(f"the server answered with status {answer.status}", passes=answer.status in _TRANSIENT)
 
 
 class _Chunks:
-    """Chunks for a client, which may take an exception of theirs for one of the connection; it is kept here."""
+    """Chunks for a client, which may mistake their exception for one of the connection; ``failed`` keeps it."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -241,11 +243,11 @@ def open_webhdfs(authority: str, path: str, options: Mapping[str, str]) -> HdfsS
     if not 0 < seconds < _LONGEST_S:
         raise UnknownStore(location=root, reason="the option timeout takes a number of seconds.")
     host = authority if authority.rpartition(":")[2].isdigit() else f"{authority}:{_DEFAULT_PORT}"
-    files = WebFiles(f"http://{host}", _who(options), _client(seconds))
+    files = WebFiles(f"http://{host}", _credentials(options), _client(seconds))
     return HdfsStore(f"{root}{where}", where, files)
 
 
-def _who(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _credentials(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     if token := options.get("delegation"):
         return (("delegation", token),)
     return (("user.name", options.get("user") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()),)
@@ -256,11 +258,16 @@ def _client(seconds: float) -> WebClient:
     return WebClient(seconds)
 
 
-def _status(path: str, found: Mapping[str, Any]) -> Status:
-    return Status(path, _whole(found["length"]), _whole(found["modificationTime"]), found["type"] == "DIRECTORY")
+def _status(path: str, fields: Mapping[str, Any]) -> Status:
+    return Status(
+        path,
+        _parse_whole_number(fields["length"]),
+        _parse_whole_number(fields["modificationTime"]),
+        fields["type"] == "DIRECTORY",
+    )
 
 
-def _whole(number: Any) -> int:
+def _parse_whole_number(number: Any) -> int:
     if type(number) is not int or not 0 <= number < 1 << 63:
         raise ValueError("this is no number of a file's")
     return number

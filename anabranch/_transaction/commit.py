@@ -1,8 +1,7 @@
 """Commit: place ours in the order of its winners, by one put.
 
-Guarantees: nothing is visible before the put; a commit is never reported as failed when it stands in the log, nor put
-twice; no staged file is given up before it is known that the log does not name it; errors while deciding mean that
-nothing is committed.
+Guarantees: nothing is visible before the put; a commit in the log is never reported as failed, nor put twice; no staged
+file is removed before it is certain that the log does not name it; after an error while deciding, nothing is committed.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Committed(ShownAsTable):
-    """Where our transaction stands: its ``version``, the versions that it was ``rebased_over``, its metrics, and what
-    did each of its ``steps``: Arrow, Spark or the log alone.
+    """Our transaction in the log: its ``version``, the versions that it was ``rebased_over``, its metrics, and the
+    backend of each of its ``steps``: Arrow, Spark or the log alone.
     """
 
     version: int
@@ -42,12 +41,12 @@ class Committed(ShownAsTable):
 
 
 def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPolicy, runtime: Runtime) -> Committed:
-    """Place ``ours`` in the order of its winners, or raise the conflict that says why not.
+    """Place ``ours`` in the order of its winners, or raise the conflict that prevents it.
 
     Raises:
         DeltaConcurrentModificationException: ours cannot stand behind its winners; nothing of it is visible.
-        CommitOutcomeUnknown: the store never said whether the commit stands; nothing may be removed. An interrupt
-            (``KeyboardInterrupt``, ``SystemExit``) in the middle of the put stays what it is, and has it as its cause.
+        CommitOutcomeUnknown: the store did not confirm or deny the commit; nothing may be removed. An interrupt
+            (``KeyboardInterrupt``, ``SystemExit``) in the middle of the put is raised as it is, with this as its cause.
         StoreError: the store refused; nothing of ours is visible.
         NothingLeft: ours only moves rows, and others have moved them all; nothing of it is visible.
     """
@@ -75,16 +74,16 @@ def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runt
     rebase.keep_identity_values()
     looked = (runtime.now_ms(), runtime.seconds())
     for attempt in _attempts(rebase.ours, put, retry, runtime):
-        if attempt == 2 and put.has_seen_winner:  # it has just looked, and nothing was waited for since
+        if attempt == 2 and put.has_seen_winner:  # the put has just read the winners, without a pause since
             window = rebase.window
         else:
             looked = (runtime.now_ms(), runtime.seconds())
             window = rebase.look()
-        landed = next((winner for winner in window if winner.txn_id == rebase.ours.txn_id), None)
-        if landed is not None:  # our reply was lost, not our commit
-            put.may_stand_at = landed.version
-            note_own(rebase.ours, landed.version, landed.identity[0])
-            return _make_committed(rebase.ours, landed.version, attempt - 1)
+        own = next((winner for winner in window if winner.txn_id == rebase.ours.txn_id), None)
+        if own is not None:  # our reply was lost, not our commit
+            put.may_stand_at = own.version
+            note_own(rebase.ours, own.version, own.identity[0])
+            return _make_committed(rebase.ours, own.version, attempt - 1)
         rebase.over(window)
         put.write_vectors(rebase.to_put)
         rebase.check_files()
@@ -100,7 +99,7 @@ def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runt
 
 
 def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime) -> Iterator[int]:
-    """The attempts from 1 on, with a pause behind each but the first, until their number or the time is used up.
+    """The attempts from 1 on, with a pause after each but the first, until their number or the time is used up.
 
     A blind append tries a documented number of times, however long that takes.
     """
@@ -119,7 +118,7 @@ def _make_committed(ours: Transaction, version: int, attempts: int) -> Committed
 
 
 def _discard(rebase: Rebase, put: Put, log: Log) -> None:
-    """Remove what was staged, now that it is known that no commit names it."""
+    """Remove the staged files, once it is certain that no commit names them."""
     put.remove_vectors()
     try:
         rebase.discard()
@@ -128,13 +127,13 @@ def _discard(rebase: Rebase, put: Put, log: Log) -> None:
 
 
 def _checkpoint(ours: Transaction, log: Log, version: int, runtime: Runtime) -> None:
-    """Write a checkpoint when it is due, and clean up behind it; a commit that stands never fails because of it."""
+    """Write a checkpoint when it is due, and clean up behind it; a durable commit never fails because of it."""
     try:
         interval = ours.base.properties.checkpoint_interval if ours.base is not None else 0
         if interval and version > 0 and version % interval == 0:
             snapshot = log.snapshot(version)
             log.write_checkpoint(snapshot, now_ms=runtime.now_ms(), new_id=runtime.new_id)
             clean_up(snapshot, now_ms=min(runtime.now_ms(), snapshot.segment.timestamp + SKEW_MS))
-    except Exception as error:  # whatever it is, the commit stands
-        said = "version %s of %s is committed; its checkpoint, or the clean-up, is left to a later commit: %s"
-        _logger.warning(said, version, log.table, error)
+    except Exception as error:  # whatever it is, the commit is durable
+        message = "version %s of %s is committed; its checkpoint, or the clean-up, is left to a later commit: %s"
+        _logger.warning(message, version, log.table, error)

@@ -1,4 +1,4 @@
-"""Placing: a transaction as the lines of one commit file.
+"""Converts a transaction to the lines of one commit file.
 
 Knows actions and vectors, and the store only to put the vectors' file beside the data, before the commit that names it.
 Guarantee: for each path at most one ``remove`` and one ``add``; a ``remove`` names the newest state of the file.
@@ -46,20 +46,20 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
     StoreError: nothing was committed.
     """
     vectors = {path: vector for path in sorted(ours.does.marks) if (vector := join_vector(ours, path)) is not None}
-    vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partly(ours, row)) is not None}
+    vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partial_vector(ours, row)) is not None}
     if not vectors:
         return VectorFile(None, {})
     name, data, descriptors = pack(vectors, runtime.new_id())
     try:
         store.put(name, data)
     except BaseException:
-        remove_vectors(store, name)  # it may stand there all the same
+        remove_vectors(store, name)  # the file may exist in spite of the error
         raise
     return VectorFile(name, descriptors)
 
 
 def remove_vectors(store: Store, name: str) -> None:
-    """Remove a vectors' file that no commit names; one that cannot be removed is left to VACUUM."""
+    """Remove a vectors' file that no commit names; if that fails, VACUUM will."""
     try:
         store.delete(name)
     except StoreError as error:
@@ -67,7 +67,7 @@ def remove_vectors(store: Store, name: str) -> None:
 
 
 def join_vector(ours: Transaction, path: str) -> BitMap64 | None:
-    """The rows of a file that winners have deleted, and those that ours deletes; None where these are all."""
+    """The rows of a file that winners or ours delete; None where these are all of its rows."""
     source = ours.does.sources[path]
     vector = source.vector | ours.does.marks[path]
     return None if len(vector) == num_records(source.row.get("stats")) else vector
@@ -76,18 +76,18 @@ def join_vector(ours: Transaction, path: str) -> BitMap64 | None:
 def buried_files(ours: Transaction) -> list[FileRow]:
     """The new files in which winners have deleted rows."""
     adds, buried = ours.does.adds, ours.does.buried
-    found: list[FileRow] = adds.filter(pc.is_in(adds["path"], pa.array(list(buried)))).to_pylist() if buried else []
-    return found
+    files: list[FileRow] = adds.filter(pc.is_in(adds["path"], pa.array(list(buried)))).to_pylist() if buried else []
+    return files
 
 
-def _partly(ours: Transaction, row: FileRow) -> BitMap64 | None:
-    """The rows that were deleted in a new file; None where these are all."""
+def _partial_vector(ours: Transaction, row: FileRow) -> BitMap64 | None:
+    """The deleted rows of a new file; None where these are all of its rows."""
     rows = ours.does.buried[row["path"]]
     return None if len(rows) == num_records(row.get("stats")) else rows
 
 
 def _new_files(ours: Transaction, files: pa.Table, vectors: VectorFile) -> pa.Table:
-    """The new files as they are committed: where winners have deleted rows, with their vectors; empty ones not."""
+    """The new files as they are committed: with vectors where winners have deleted rows, and without emptied files."""
     if not ours.does.buried:
         return files
     buried, descriptors = ours.does.buried, vectors.descriptors
@@ -108,7 +108,7 @@ def commit_lines(
     user: str | None,
     in_commit_ms: int | None = None,
 ) -> Iterator[str]:
-    """The lines of the commit file, ``commitInfo`` first; ``ids`` are the rows' at the version that is tried."""
+    """The lines of the commit file, ``commitInfo`` first; ``ids`` are the row ids for the version that is tried."""
     stamp = {} if in_commit_ms is None else {IN_COMMIT: in_commit_ms}
     yield line("commitInfo", {**stamp, **commit_info(ours, vectors, ids, now_ms=now_ms, user=user)})
     if ours.says.protocol is not None:
@@ -121,8 +121,8 @@ def commit_lines(
         row = ours.does.sources[path].row
         yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.does.data_change))
         if path in vectors.descriptors:
-            marked = ids.of(_with_new_vector(row, vectors.descriptors[path]))
-            yield line("add", add_body(marked, data_change=ours.does.data_change))
+            with_vector = ids.of(_with_new_vector(row, vectors.descriptors[path]))
+            yield line("add", add_body(with_vector, data_change=ours.does.data_change))
     for path in sorted(ids.paths_to_recommit(ours)):
         yield line("add", add_body(ids.of(ours.does.sources[path].row), data_change=False))
     yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.does.data_change)
@@ -148,15 +148,15 @@ def commit_info(
         info["userName"] = user
     if ours.base is not None:
         info["readVersion"] = ours.base.version
-    said = ours.info.user_metadata if ours.info.user_metadata is not None else current().user_metadata
-    if said is not None:
-        info["userMetadata"] = said
+    user_metadata = ours.info.user_metadata if ours.info.user_metadata is not None else current().user_metadata
+    if user_metadata is not None:
+        info["userMetadata"] = user_metadata
     return info
 
 
 def _tags(ours: Transaction) -> dict[str, str]:
-    """What later writers may want to prove more with: the cut, what was read and how ours was carried over; and, for
-    people, what did each step.
+    """Tags from which later writers may prove more: the cut, the reads and the carry-overs of ours; and, for people,
+    the backend of each step.
     """
     tags = {
         "anabranch.cut": str(ours.stands.rebased_to),
@@ -175,39 +175,41 @@ def _tags(ours: Transaction) -> dict[str, str]:
 
 
 def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
-    """The command's own metrics with those that depend on where ours stands, in Delta's names; a command that is judged
-    by whole files alone has counted them itself.
+    """The command's own metrics with those that depend on its position, in Delta's names; a command that is judged by
+    whole files alone has counted these itself.
     """
     if not ours.touched_paths or "numRemovedFiles" in ours.info.metrics:
         return dict(ours.info.metrics)
-    with_old = [path for path in ours.touched_paths if ours.does.sources[path].row.get("deletionVector") is not None]
-    kept = set(vectors.descriptors)
-    gone = ours.touched_paths - kept
-    moved = {} if ours.does.groups is None else _metrics_of_moves(ours)
+    had_vector = [path for path in ours.touched_paths if ours.does.sources[path].row.get("deletionVector") is not None]
+    marked = set(vectors.descriptors)
+    removed = ours.touched_paths - marked
+    move_metrics = {} if ours.does.groups is None else _move_metrics(ours)
     return {
         **ours.info.metrics,
-        **moved,
-        "numRemovedFiles": len(gone),
+        **move_metrics,
+        "numRemovedFiles": len(removed),
         "numAddedFiles": len(ours.does.adds),
-        "numRemovedBytes": sum(ours.does.sources[path].row["size"] for path in gone),
+        "numRemovedBytes": sum(ours.does.sources[path].row["size"] for path in removed),
         "numAddedBytes": sum(ours.does.adds["size"].to_pylist()),
-        "numDeletionVectorsAdded": len(kept),
-        "numDeletionVectorsRemoved": len(with_old),
-        "numDeletionVectorsUpdated": len(kept & set(with_old)),
+        "numDeletionVectorsAdded": len(marked),
+        "numDeletionVectorsRemoved": len(had_vector),
+        "numDeletionVectorsUpdated": len(marked & set(had_vector)),
         "numAddedChangeFiles": len(ours.does.change_files),
     }
 
 
-def _metrics_of_moves(ours: Transaction) -> dict[str, int]:
-    """What was moved, what was left out, and how large the files are into which it went."""
+def _move_metrics(ours: Transaction) -> dict[str, int]:
+    """The moved rows, the removed rows, and the sizes of the new files."""
     groups = ours.does.groups or ()
     names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
     sizes = sorted(ours.does.adds["size"].to_pylist())
     places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
     return {
         **({name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}),
-        "numCopiedRows": sum(each.records for group in groups for each in group.outputs),
-        "numDeletionVectorRowsRemoved": sum(each.records - each.live for group in groups for each in group.sources),
+        "numCopiedRows": sum(output.records for group in groups for output in group.outputs),
+        "numDeletionVectorRowsRemoved": sum(
+            source.records - source.live for group in groups for source in group.sources
+        ),
     }
 
 

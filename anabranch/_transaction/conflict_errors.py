@@ -1,8 +1,8 @@
-"""What a refused transaction tells its user.
+"""The errors of refused transactions, with all that helps their users.
 
-Knows ours and the winner. A row's values, and how a condition could say more, only the command's handler knows: it
-is asked (`ConflictDetails`), once, when the error is made. Nothing here decides anything. Guarantee: whatever goes
-wrong in asking, the conflict is told all the same, with less to say.
+Knows ours and the winner. Only the command's handler knows a row's values, and how a condition could be narrower: it is
+queried (`ConflictDetails`), once, when the error is made. Nothing here decides anything. Guarantee: whatever goes wrong
+in the query, the conflict is reported all the same, with fewer details.
 
 Source of the sub-conditions: Databricks documentation, "Error conditions", below each ``DELTA_CONCURRENT_…``.
 """
@@ -31,29 +31,29 @@ from anabranch.errors.cards import NOWHERE
 
 _logger = logging.getLogger(__name__)
 SAMPLE = 5
-"""So many rows are named at most."""
+"""Maximum number of rows that an error names."""
 
 T = TypeVar("T")
 
 
 class ConflictDetails(Protocol):
-    """What a command's handler can tell about a conflict, for people only. Anything raised here is swallowed."""
+    """Details of a conflict from a command's handler, for people only. Exceptions are logged and ignored."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of these few rows of a file, deleted ones too; none where they may not be shown."""
         ...
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
-        """What the user could add to the condition so that this file would not be looked at; None: nothing is known."""
+        """A condition that the user could add so that this file would not be read; None where none is known."""
         ...
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Ours cannot stand behind ``winner``; ``error`` says it in the documented words.
+    """Ours cannot stand behind ``winner``; ``error`` is the exception in the documented words.
 
-    ``file`` is the file that both touch, in a state whose positions ``rows`` are, a few of ``row_count``; ``more`` are
-    further facts.
+    ``file`` is the file that both touch, in the state to which the positions ``rows`` refer, a few of ``row_count``;
+    ``more`` are further facts.
     """
 
     kind: type[DeltaConcurrentModificationException]
@@ -101,19 +101,19 @@ class Conflict:
         if file is None or not rows:
             return []
         nothing: list[Mapping[str, Any]] = []
-        return _safely(lambda: list(details.sample(file, rows)), nothing, "the values of its rows")
+        return _try_ask(lambda: list(details.sample(file, rows)), nothing, "the values of its rows")
 
     def _narrower(self, ours: Transaction, details: ConflictDetails) -> str | None:
         if self.sub_condition not in _NARROWED:
             return None
-        return _safely(lambda: details.narrower(ours, self.file), None, "a narrower condition")
+        return _try_ask(lambda: details.narrower(ours, self.file), None, "a narrower condition")
 
 
-def _safely(ask: Callable[[], T], otherwise: T, what: str) -> T:
+def _try_ask(ask: Callable[[], T], otherwise: T, what: str) -> T:
     try:
         return ask()
-    except Exception as error:  # whatever it is, the user must hear of the conflict
-        _logger.warning("a conflict is told without %s: %s", what, error)
+    except Exception as error:  # whatever it is, the user must learn of the conflict
+        _logger.warning("a conflict is reported without %s: %s", what, error)
         return otherwise
 
 
@@ -121,7 +121,7 @@ def _safely(ask: Callable[[], T], otherwise: T, what: str) -> T:
 
 
 def why_files(ours: Transaction, winner: Commit, kind: type[DeltaConcurrentModificationException]) -> str:
-    """The sub-condition that says why the row level did not help."""
+    """The sub-condition that explains why the row level did not help."""
     if replaces_everything(winner):
         return "WHOLE_TABLE_REPLACE"
     if ours.reads is not None and not ours.reads.row_local and not _selects_all(ours.reads.condition):
@@ -132,12 +132,12 @@ def why_files(ours: Transaction, winner: Commit, kind: type[DeltaConcurrentModif
 
 
 def why_rows(winner: Commit) -> str:
-    """The sub-condition of a conflict over rows that a winner took."""
+    """The sub-condition of a conflict over rows that a winner deleted."""
     return "WHOLE_TABLE_REPLACE" if replaces_everything(winner) else "ROW_LEVEL_CHANGES"
 
 
 def replaces_everything(winner: Commit) -> bool:
-    """Whether a winner says that it put new rows in the place of all; believed for words only."""
+    """Whether a winner declares that it replaced all rows; used for messages only."""
     info = winner.head.info
     parameters = info.get("operationParameters")
     if info.get("operation") != "WRITE" or not isinstance(parameters, Mapping):
@@ -151,7 +151,7 @@ def _selects_all(condition: Condition) -> bool:
 
 
 def _reads_everything(ours: Transaction, condition: Condition) -> bool:
-    """Whether nothing that ours says could tell some rows of the table from others: a MERGE's ON may only compare."""
+    """Whether no condition of ours selects some of the table's rows: a MERGE's ON may only compare with the source."""
     return _selects_all(condition) or (ours.info.operation == "MERGE" and not columns_of(condition.predicate))
 
 
@@ -193,18 +193,18 @@ def _is_held(ours: Transaction) -> bool:
 def _suggestion(sub_condition: str, ours: Transaction, winner: Commit | None, narrower: str | None) -> str:
     if _is_held(ours):
         return _READ_ANEW
-    said = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
+    sentences = [_SUGGESTIONS.get(sub_condition, "Run the command again.")]
     if narrower is not None:
-        said.append((_TO_ON if ours.info.operation == "MERGE" else _TO_WHERE).format(narrower))
+        sentences.append((_TO_ON if ours.info.operation == "MERGE" else _TO_WHERE).format(narrower))
     if sub_condition in _BY_FILES and ours.resolution == "file" and ours.base is not None:
         vectors = ours.base.properties.vectors
         setting = "anabranch.conflictResolution = row" if vectors else "delta.enableDeletionVectors = true"
-        said.append(f"With row-level conflict detection ({setting}) only the same rows would conflict.")
+        sentences.append(f"With row-level conflict detection ({setting}) only the same rows would conflict.")
     if ours.isolation == SERIALIZABLE and winner is not None and is_blind_append(winner):
-        said.append(
+        sentences.append(
             "The table is at Serializable; at WriteSerializable an insert that reads nothing would not conflict."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 # -- who, where --------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _format_rows(rows: Sequence[int], count: int, samples: Sequence[Mapping[str,
     if not rows:
         return NOWHERE
     values = "; ".join(
-        ", ".join(f"{name} = {_format_value(value)}" for name, value in each.items()) for each in samples
+        ", ".join(f"{name} = {_format_value(value)}" for name, value in sample.items()) for sample in samples
     )
     more = f" ({len(rows)} of {count:,})" if count > len(rows) else ""
     return f"{list(rows)} in it{more}" + (f", with {values}" if values else "")

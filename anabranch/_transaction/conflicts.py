@@ -1,9 +1,9 @@
-"""The conflict grid: whether ours may stand behind its winners, and if not, why.
+"""The conflict grid: whether ours may be rebased behind its winners, and if not, why.
 
-Knows what ours and the winners read and did, never a row's values and never an operation's name: what it must know of
-rows it asks the command's `RebaseHandler`. Each rule is one line of the form *when the winners have X and ours has Y ->
-outcome*, in the documented order. Checking only; carrying over is `rebase`. Any doubt is a conflict. It is one module
-beyond 400 lines since the grid is read as a whole.
+Knows what ours and the winners read and did, never a row's values and never an operation's name: questions about rows
+go to the command's `RebaseHandler`. Each rule is one line of the form *when the winners have X and ours has Y ->
+outcome*, in the documented order. Checking only; carrying over is `rebase`. Any doubt is a conflict. The module exceeds
+400 lines because the grid is read as a whole.
 
 Source: Databricks documentation, "Isolation levels and write conflicts".
 
@@ -54,7 +54,7 @@ from anabranch.errors import (
 
 @dataclass(frozen=True)
 class Redo:
-    """Ours stands behind, once it was run on these rows too, which blind winners added."""
+    """Ours goes behind, once it has also run on these rows, which blind winners added."""
 
     files: pa.Table
     rows: Marks
@@ -62,13 +62,13 @@ class Redo:
 
 @dataclass(frozen=True)
 class Clear:
-    """Ours stands behind as it is."""
+    """Ours goes behind as it is."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The outcome for a window: ours goes behind ``behind`` of its winners (their net effect is ``net``), before the
-    rest. Where the next one moved rows (``then``), ours has to follow it before it is judged against those behind.
+    rest. Where the next winner moved rows (``then``), ours follows it first and is then judged against those behind.
     """
 
     outcome: Clear | Redo | Conflict
@@ -78,56 +78,56 @@ class Verdict:
 
 
 def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -> Verdict:
-    """Judge ours against all winners since the version that it stands behind, oldest first and at once; where winners
-    moved rows, up to the first of them.
+    """Judge ours against all winners since the version that it stands behind, oldest first; where winners moved rows,
+    up to the first of them.
     """
     for winner in window:
         for rule in HEAD_RULES:
             if conflict := rule(ours, winner):
                 return Verdict(conflict, (), NO_EFFECT)
-    if (back := find_mark_reset(ours, window)) is not None:
-        said = "the mark of an identity column was set back, so that values of ours may be given again"
-        return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", said, back), (), NO_EFFECT)
+    if (reset := find_mark_reset(ours, window)) is not None:
+        reason = "the mark of an identity column was set back, so that values of ours may be assigned again"
+        return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", reason, reset), (), NO_EFFECT)
     if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = _segment(window[: cut_of(ours, window)]) if ours.does.groups is None else (window, None)
-    known = ours.touched_paths | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
-    net = net_effect(behind, known)
+    behind, then = _split_at_relocation(window[: cut_of(ours, window)]) if ours.does.groups is None else (window, None)
+    paths = ours.touched_paths | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
+    net = net_effect(behind, paths)
     outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
-    if not isinstance(outcome, Conflict) and (conflict := _unseen_writer(ours, window)):
+    if not isinstance(outcome, Conflict) and (conflict := _find_concurrent_writer(ours, window)):
         outcome = conflict
     return Verdict(outcome, behind, net, then)
 
 
-def _segment(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]:
-    """The winners before the first one that only moved rows, and that one."""
+def _split_at_relocation(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]:
+    """The winners before the first one that only moved rows, and its relocation."""
     for place, winner in enumerate(behind):
         if (relocation := relocation_of(winner)) is not None:
             return behind[:place], relocation
     return behind, None
 
 
-def _unseen_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | None:
-    """Ours changes the metadata or protocol, and somebody wrote under the old one meanwhile: it was not asked whether
-    that fits the new one. Where ours takes a feature away, whatever was committed counts, since it may need it.
+def _find_concurrent_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | None:
+    """A conflict if ours changes the metadata or protocol, and a winner wrote under the old one. Where ours drops a
+    feature, every commit counts, since it may need the feature.
     """
     if ours.says.metadata is None and ours.says.protocol is None:
         return None
-    every = _drops_feature(ours)
-    winner = next((each for each in window if every or _writes(each)), None)
+    counts_all = _drops_feature(ours)
+    winner = next((commit for commit in window if counts_all or _writes(commit)), None)
     if winner is None:
         return None
     if ours.says.metadata is None:
-        said = "the table was written while its protocol was to be changed"
-        return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
-    said = "the table was written while its metadata was to be changed"
-    return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
+        reason = "the table was written while its protocol was to be changed"
+        return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", reason, winner)
+    reason = "the table was written while its metadata was to be changed"
+    return Conflict(MetadataChangedException, "METADATA_CHANGE", reason, winner)
 
 
 def _writes(winner: Commit) -> bool:
-    """Whether a winner wrote anything under the metadata that there was, also of a kind that is not known here."""
-    known = {"commitInfo", "txn", "metaData"}  # what its metadata may be is judged by itself
-    return bool(len(winner.adds) or len(winner.removes) or winner.head.kinds - known or winner.has_change_feed)
+    """Whether a winner wrote anything under the metadata of its time, including actions of an unknown kind."""
+    harmless = {"commitInfo", "txn", "metaData"}  # another rule judges its metadata
+    return bool(len(winner.adds) or len(winner.removes) or winner.head.kinds - harmless or winner.has_change_feed)
 
 
 def _drops_feature(ours: Transaction) -> bool:
@@ -150,8 +150,8 @@ def cut_of(ours: Transaction, window: Sequence[Commit]) -> int:
 
 
 def may_see(ours: Transaction, winner: Commit) -> bool:
-    """Whether a winner may have read rows on which its outcome depends, also where it then brought none: every one may
-    that does not say otherwise in a way which its content bears out.
+    """Whether a winner may have read rows on which its outcome depends, even if it added none: all may, except those
+    that declare otherwise and whose content agrees.
     """
     return not (
         is_blind_append(winner)
@@ -177,13 +177,11 @@ def goes_by_rows(ours: Transaction) -> bool:
 
 
 def redoes_added_rows(ours: Transaction) -> bool:
-    """Whether rows that winners which had read the table added, or that blind ones added at Serializable, are redone
-    instead of refused, since the table says `redo`.
-    """
+    """Whether the table's dial is `redo`, so that rows which any winner added are redone instead of refused."""
     return ours.resolution == REDO and goes_by_rows(ours)
 
 
-# -- winners one by one: what no order can mend ------------------------------------------------------------------------
+# -- winners one by one: conflicts that no order resolves --------------------------------------------------------------
 
 
 def protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
@@ -192,42 +190,42 @@ def protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", "the table was replaced by another writer", winner)
     if winner.head.protocol is None and ours.base is not None:
         return None
-    said = "the table was created by another writer" if ours.base is None else "the protocol was changed"
-    return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said, winner)
+    reason = "the table was created by another writer" if ours.base is None else "the protocol was changed"
+    return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", reason, winner)
 
 
 def _both_replace(ours: Transaction, winner: Commit) -> bool:
-    """Whether each puts another table, made at another time, in the place of the one that ours has read."""
+    """Whether both replace the table that ours has read by one that was made at another time."""
     both = (ours.says.metadata, winner.head.metadata)
     return ours.base is not None and all(
-        each is not None and each.created_time != ours.base.metadata.created_time for each in both
+        metadata is not None and metadata.created_time != ours.base.metadata.created_time for metadata in both
     )
 
 
 def metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
-    """Any change of properties, schema or features fails every concurrent write; reserved identity values are none."""
+    """Any change of properties, schema or features fails every concurrent write; reserved identity values do not."""
     if winner.head.metadata is None or passes(ours, winner):
         return None
-    said = "the metadata was changed"
+    reason = "the metadata was changed"
     if only_marks(ours, winner) and may_have_uncounted_values(ours, winner):
-        said = "SYNC IDENTITY did not count the identity values that ours brings"
-    return Conflict(MetadataChangedException, "METADATA_CHANGE", said, winner)
+        reason = "SYNC IDENTITY did not count the identity values that ours brings"
+    return Conflict(MetadataChangedException, "METADATA_CHANGE", reason, winner)
 
 
 def domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
-    """Both wrote the same domain; of row ids each attempt takes others, so their mark is no such."""
-    both = ({d.domain for d in ours.says.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
-    if not both:
+    """Both wrote the same domain; the mark of row ids is exempt, since each attempt takes other ids."""
+    common = ({d.domain for d in ours.says.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
+    if not common:
         return None
-    return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(both)}", winner)
+    return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(common)}", winner)
 
 
 def same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote for the same application id, as two runs of one stream would."""
-    both = {t.app_id for t in ours.says.app_transactions} & {t.app_id for t in winner.head.app_transactions}
-    if not both:
+    common = {t.app_id for t in ours.says.app_transactions} & {t.app_id for t in winner.head.app_transactions}
+    if not common:
         return None
-    return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(both)}", winner)
+    return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(common)}", winner)
 
 
 HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
@@ -244,22 +242,24 @@ HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
 def marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """C1: every row that ours marks must still be where ours found it."""
     for path in sorted(ours.touched_paths & net.changed.keys()):
-        if conflict := _same_rows(ours, path, net, handler):
+        if conflict := _find_changed_row(ours, path, net, handler):
             return conflict
     return None
 
 
-def _same_rows(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
+def _find_changed_row(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
         marks, source = ours.does.marks.get(path), ours.does.sources[path]
         count = len(marks) if marks else (num_records(source.row.get("stats")) or 0) - len(source.vector)
-        return _row_conflict(ours, change.winners[-1], change.before, marks or _live(source), count)
-    grown, shrunk = growth(ours.does.sources[path].vector, handler.vector(change.after))
-    if shrunk:  # a union of vectors would delete the restored rows again
-        return _restored_rows_conflict(ConcurrentDeleteReadException, change, shrunk)
-    both = grown if path in ours.does.removes else grown & ours.does.marks[path]
-    return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both) if both else None
+        return _row_conflict(ours, change.winners[-1], change.before, marks or _sample_live_rows(source), count)
+    deleted, restored = growth(ours.does.sources[path].vector, handler.vector(change.after))
+    if restored:  # a union of vectors would delete the restored rows again
+        return _restored_rows_conflict(ConcurrentDeleteReadException, change, restored)
+    both = deleted if path in ours.does.removes else deleted & ours.does.marks[path]
+    return (
+        _row_conflict(ours, _find_deleter(change.winners, path, both, handler), change.before, both) if both else None
+    )
 
 
 def _row_conflict(
@@ -267,21 +267,21 @@ def _row_conflict(
 ) -> Conflict:
     both_delete = ours.only_deletes and only_deletes(winner)
     kind = ConcurrentDeleteDeleteException if both_delete else ConcurrentDeleteReadException
-    said = "both changed the same rows"
-    return Conflict(kind, why_rows(winner), said, winner, file, some_of(rows), len(rows) if count is None else count)
+    reason = "both changed the same rows"
+    return Conflict(kind, why_rows(winner), reason, winner, file, some_of(rows), len(rows) if count is None else count)
 
 
-def _live(source: Source) -> BitMap64:
-    """A few rows of a file that ours removes whole, as it was read."""
+def _sample_live_rows(source: Source) -> BitMap64:
+    """A few live rows of a file that ours removes whole, as it was read."""
     records = num_records(source.row.get("stats")) or 0
     return BitMap64(range(min(records, len(source.vector) + SAMPLE))) - source.vector
 
 
-def _who_marked(winners: Sequence[Commit], path: str, rows: BitMap64, handler: RebaseHandler) -> Commit:
-    """The first winner after which one of these rows is gone."""
+def _find_deleter(winners: Sequence[Commit], path: str, rows: BitMap64, handler: RebaseHandler) -> Commit:
+    """The first winner after which one of these rows is deleted."""
     for winner in winners:
-        again = winner.adds.filter(pc.equal(winner.adds["path"], path)).to_pylist()
-        if not again or rows & handler.vector(again[0]):
+        added = winner.adds.filter(pc.equal(winner.adds["path"], path)).to_pylist()
+        if not added or rows & handler.vector(added[0]):
             return winner
     return winners[-1]
 
@@ -293,49 +293,49 @@ def matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -
         change = net.changed[path]
         if change.after is None:
             return _row_conflict(ours, change.winners[-1], change.before, matched[path])
-        grown, _ = growth(handler.vector(change.before), handler.vector(change.after))
-        if both := grown & matched[path]:
-            return _row_conflict(ours, _who_marked(change.winners, path, both, handler), change.before, both)
+        deleted, _ = growth(handler.vector(change.before), handler.vector(change.after))
+        if both := deleted & matched[path]:
+            return _row_conflict(ours, _find_deleter(change.winners, path, both, handler), change.before, both)
     return None
 
 
 def restored_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
-    """C2 on rows that a winner brought back to life inside an old file: they are new, and not looked at one by one."""
+    """C2 on rows that a winner restored in an old file: they count as new, and are not examined one by one."""
     for path, change in sorted(net.changed.items()):
         if change.after is None or path in ours.touched_paths:
             continue
-        _, shrunk = growth(handler.vector(change.before), handler.vector(change.after))
-        if shrunk and len(handler.could_match(files_table([change.after]))):
-            return _restored_rows_conflict(ConcurrentAppendException, change, shrunk)
+        _, restored = growth(handler.vector(change.before), handler.vector(change.after))
+        if restored and len(handler.could_match(files_table([change.after]))):
+            return _restored_rows_conflict(ConcurrentAppendException, change, restored)
     return None
 
 
 def _restored_rows_conflict(
     kind: type[DeltaConcurrentModificationException], change: Change, rows: BitMap64
 ) -> Conflict:
-    said, winner = "rows were restored", change.winners[-1]
-    return Conflict(kind, "ROW_LEVEL_CHANGES", said, winner, change.after, some_of(rows), len(rows))
+    reason, winner = "rows were restored", change.winners[-1]
+    return Conflict(kind, "ROW_LEVEL_CHANGES", reason, winner, change.after, some_of(rows), len(rows))
 
 
 def new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
-    """C2: no row that a winner which had read the table brought may be one that ours should have read."""
-    return None if redoes_added_rows(ours) else _matching(net.seeing, handler)
+    """C2: no row added by a winner that had read the table may be one that ours should have read."""
+    return None if redoes_added_rows(ours) else _find_matching_row(net.seeing, handler)
 
 
 def blind_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
-    """C2 at Serializable: not even a blind append may have brought such a row."""
-    return _matching(net.blind, handler) if ours.serializable and not redoes_added_rows(ours) else None
+    """C2 at Serializable: not even a blind append may have added such a row."""
+    return _find_matching_row(net.blind, handler) if ours.serializable and not redoes_added_rows(ours) else None
 
 
-def _matching(added: Added, handler: RebaseHandler) -> Conflict | None:
+def _find_matching_row(added: Added, handler: RebaseHandler) -> Conflict | None:
     rows = _rows_that_match(added.files, handler)
     for path, positions in sorted(rows.items()):
         winner = added.winners[path]
-        said = "rows that the condition selects were added"
+        reason = "rows that the condition selects were added"
         file = file_of(added.files, path)
-        shown = some_of(positions)
+        sample = some_of(positions)
         return Conflict(
-            ConcurrentAppendException, "ROW_LEVEL_CHANGES", said, winner, file, shown, row_count=len(positions)
+            ConcurrentAppendException, "ROW_LEVEL_CHANGES", reason, winner, file, sample, row_count=len(positions)
         )
     return None
 
@@ -365,8 +365,8 @@ def blind_files_added(ours: Transaction, net: Net, handler: RebaseHandler) -> Co
 def _added_file_conflict(ours: Transaction, added: Added, handler: RebaseHandler) -> Conflict | None:
     candidates = handler.could_match(added.files) if len(added.files) else added.files
     for path in sorted(candidates["path"].to_pylist()):
-        said = "a file was added that may hold rows which the condition selects"
-        return _file_conflict(ours, ConcurrentAppendException, said, added.winners[path], file_of(candidates, path))
+        reason = "a file was added that may hold rows which the condition selects"
+        return _file_conflict(ours, ConcurrentAppendException, reason, added.winners[path], file_of(candidates, path))
     return None
 
 
@@ -374,23 +374,23 @@ def files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: Rebas
     """A winner removed, marked or rewrote a file that ours had to read."""
     read = ours.reads.files if ours.reads else frozenset()
     for path in sorted(read & net.changed.keys()):
-        change, said = net.changed[path], "a file that was read is changed"
-        return _file_conflict(ours, ConcurrentDeleteReadException, said, change.winners[0], change.before)
+        change, reason = net.changed[path], "a file that was read is changed"
+        return _file_conflict(ours, ConcurrentDeleteReadException, reason, change.winners[0], change.before)
     return None
 
 
 def files_that_ours_removes_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
     """A winner removed or marked a file that ours removes or marks without having read it."""
     for path in sorted(ours.touched_paths & net.changed.keys()):
-        change, said = net.changed[path], "both delete from one file"
-        return _file_conflict(ours, ConcurrentDeleteDeleteException, said, change.winners[0], change.before)
+        change, reason = net.changed[path], "both delete from one file"
+        return _file_conflict(ours, ConcurrentDeleteDeleteException, reason, change.winners[0], change.before)
     return None
 
 
 def _file_conflict(
-    ours: Transaction, kind: type[DeltaConcurrentModificationException], said: str, winner: Commit, file: FileRow
+    ours: Transaction, kind: type[DeltaConcurrentModificationException], reason: str, winner: Commit, file: FileRow
 ) -> Conflict:
-    return Conflict(kind, why_files(ours, winner, kind), said, winner, file)
+    return Conflict(kind, why_files(ours, winner, kind), reason, winner, file)
 
 
 FILE_RULES = (
@@ -401,12 +401,12 @@ FILE_RULES = (
 )
 
 
-# -- what can be mended ------------------------------------------------------------------------------------------------
+# -- conflicts that a redo resolves ------------------------------------------------------------------------------------
 
 
 def blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo:
-    """Rows of blind appends that ours must stand behind: none of them matters, or ours is run on those that do. By
-    `redo` this goes for rows of all winners.
+    """Clear if no row of the blind appends that ours must stand behind matches, else Redo with those that match; under
+    `redo` rows of all winners are redone.
     """
     if redoes_added_rows(ours):
         files = pa.concat_tables([net.blind.files, net.seeing.files])

@@ -1,7 +1,7 @@
-"""Marks of identity columns and of row ids: what it means for ours that a winner moved them.
+"""Marks of identity columns and of row ids: the effect on ours of a winner that moved them.
 
-Knows metadata and statistics, never a row. Pure. Guarantee: a winner passes for a reservation only where its content
-agrees; a value that a user gave never lands behind a SYNC IDENTITY that did not count it and will give it again.
+Knows metadata and statistics, never a row. Pure. Guarantee: a winner counts as a reservation only where its content
+agrees; an explicit value never lands behind a SYNC IDENTITY that did not count it and will assign it again.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from anabranch._transaction.transaction import Transaction, reservation_of
 
 def only_marks(ours: Transaction, winner: Commit) -> bool:
     """Whether a winner's metadata differs from what ours has read by marks of identity columns at most."""
-    known, found = ours.base, winner.head.metadata
-    return known is not None and found is not None and is_watermark(known.metadata, found)
+    base, metadata = ours.base, winner.head.metadata
+    return base is not None and metadata is not None and is_watermark(base.metadata, metadata)
 
 
 def find_mark_reset(ours: Transaction, window: Sequence[Commit]) -> Commit | None:
-    """The first winner whose metadata set the mark of an identity column behind where an earlier version had it: the
-    values between may be ours, and would be given again.
+    """The first winner whose metadata set the mark of an identity column back: the values between may be ours, and
+    would be assigned again.
     """
-    known = ours.stands.passed or (ours.base.metadata if ours.base is not None else None)
+    newest = ours.stands.passed or (ours.base.metadata if ours.base is not None else None)
     for winner in window:
-        found = winner.head.metadata
-        if known is not None and found is not None and goes_back(known, found):
+        metadata = winner.head.metadata
+        if newest is not None and metadata is not None and goes_back(newest, metadata):
             return winner
-        known = found or known
+        newest = metadata or newest
     return None
 
 
 def lowers_row_ids(winner: Commit, before: Iterable[DomainMetadata]) -> bool:
-    """Whether a winner set the mark of row ids behind where one of these had it, or took it away."""
-    stated = [_row_mark(each) for each in winner.head.domains if each.domain == row_tracking.DOMAIN]
-    known = [_row_mark(each) for each in before if each.domain == row_tracking.DOMAIN]
-    return bool(stated and known) and min(stated) < max(known)
+    """Whether a winner lowered the mark of row ids below one of these, or removed it."""
+    stated = [_row_mark(domain) for domain in winner.head.domains if domain.domain == row_tracking.DOMAIN]
+    earlier = [_row_mark(domain) for domain in before if domain.domain == row_tracking.DOMAIN]
+    return bool(stated and earlier) and min(stated) < max(earlier)
 
 
 def _row_mark(domain: DomainMetadata) -> int:
-    """The mark; below all others where there is none, or none that can be read."""
+    """The mark; below all others where there is none, or an unreadable one."""
     try:
         return row_tracking.NOTHING if domain.removed else row_tracking.mark_of(domain)
     except (ValueError, RecursionError):
@@ -53,15 +53,15 @@ def _row_mark(domain: DomainMetadata) -> int:
 
 
 def is_reservation(ours: Transaction, winner: Commit) -> bool:
-    """Whether a winner did nothing but reserve identity values, so that it has read no row."""
+    """Whether a winner only reserved identity values, so that it has read no row."""
     return reservation_of(winner) is not None and only_marks(ours, winner)
 
 
 def passes(ours: Transaction, winner: Commit) -> bool:
-    """Whether ours may go on under a winner's metadata, since that moved marks only.
+    """Whether ours may continue under a winner's metadata, since that only moved marks.
 
-    By files, tables with identity columns conflict as documented, but not with what was reserved for ours; and of two
-    reservations the second must take other values.
+    At the file level, tables with identity columns conflict as documented, but not with a reservation for ours; and of
+    two reservations the second must take other values.
     """
     if (
         ours.identity.reserved_for is not None
@@ -74,18 +74,18 @@ def passes(ours: Transaction, winner: Commit) -> bool:
 
 
 def may_have_uncounted_values(ours: Transaction, winner: Commit) -> bool:
-    """Whether ours may bring a value of a user that lies behind the mark which a SYNC IDENTITY has set meanwhile, so
-    that the table would give it once more.
+    """Whether ours may add an explicit value beyond the mark that a SYNC IDENTITY has set meanwhile, so that the table
+    would assign it once more.
     """
     metadata = winner.head.metadata
     if not ours.identity.own_numbers or metadata is None or len(winner.adds) or reservation_of(winner) is not None:
         return False
-    own = [each for each in identities(metadata.schema) if each.column in ours.identity.own_numbers]
-    return any(_may_lie_behind(ours, metadata, each) for each in own)
+    explicit = [i for i in identities(metadata.schema) if i.column in ours.identity.own_numbers]
+    return any(_may_lie_behind(ours, metadata, i) for i in explicit)
 
 
 def _may_lie_behind(ours: Transaction, metadata: Metadata, identity: Identity) -> bool:
-    """Whether some new file of ours may hold a value that is still to be given."""
+    """Whether some new file of ours may hold a value that is yet to be assigned."""
     stated = stats_columns(ours.does.adds["stats"], metadata.schema, [identity.column]).columns[identity.column]
     mark = identity.next - identity.step
     if identity.step > 0:

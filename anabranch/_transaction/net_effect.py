@@ -1,7 +1,7 @@
-"""Net effect: what a run of winners did to the table, taken together.
+"""Net effect: the combined changes of a run of winners to the table.
 
 Knows commits, folded in order; never a row's values. Pure but for the vectors, which are loaded through a function
-that is passed in. What came and went again inside the run has no effect and is not here.
+that is passed in. A file that was added and removed again inside the run has no effect and is not here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anabranch._transaction.transaction import is_blind_append
 class Change:
     """A file that was live before the run and was marked, restored or removed in it.
 
-    ``after`` is None where it is gone. ``winners`` are the commits that touched it, oldest first.
+    ``after`` is None where it was removed. ``winners`` are the commits that touched it, oldest first.
     """
 
     before: FileRow
@@ -36,17 +36,17 @@ class Added:
 
     files: pa.Table
     winners: Mapping[str, Commit]
-    """path -> the winner that first brought it"""
+    """path -> the winner that first added it"""
 
 
 @dataclass(frozen=True)
 class Net:
-    """The effect of a run of winners: changed files, and new ones, told apart by who brought them."""
+    """The effect of a run of winners: changed files, and new ones, by whether their winner was a blind append."""
 
     changed: Mapping[str, Change]
     blind: Added
     seeing: Added
-    """brought by winners that had read the table"""
+    """added by winners that had read the table"""
 
     @property
     def is_nothing(self) -> bool:
@@ -55,7 +55,7 @@ class Net:
 
 
 NO_EFFECT = Net({}, Added(empty_files(), {}), Added(empty_files(), {}))
-"""What no winners did."""
+"""The effect of no winners."""
 
 
 def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) -> Net:
@@ -63,8 +63,8 @@ def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) ->
 
     Args:
         winners: the run, oldest first.
-        live: paths known to be live before it: an ``add`` of one of them, as when statistics are computed anew, brings
-            no new file, even where no ``remove`` comes with it.
+        live: paths known to be live before it: an ``add`` of one of them, as when statistics are recomputed, adds no
+            new file, even without a ``remove``.
     """
     changed: dict[str, Change] = {}
     added: dict[str, _Arrival] = {}
@@ -78,7 +78,7 @@ def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) ->
 
 
 class _Arrival(NamedTuple):
-    """A file that the run brought: by whom first, and where its newest ``add`` stands."""
+    """A file that the run added: the first commit that did, and the position of its newest ``add``."""
 
     first: Commit
     latest: Commit
@@ -93,9 +93,9 @@ def _remove(
         if not comes_back:
             del added[path]
         return
-    known = changed.get(path)
-    before = known.before if known else row
-    changed[path] = Change(before, None, (*(known.winners if known else ()), commit))
+    change = changed.get(path)
+    original = change.before if change else row
+    changed[path] = Change(original, None, (*(change.winners if change else ()), commit))
 
 
 def _add(
@@ -106,10 +106,10 @@ def _add(
     added: dict[str, _Arrival],
     live: frozenset[str],
 ) -> None:
-    known = changed.get(path)
-    if known is not None:
-        seen = known.winners if known.winners[-1] is commit else (*known.winners, commit)
-        changed[path] = Change(known.before, _row(commit.adds, position), seen)
+    change = changed.get(path)
+    if change is not None:
+        touching = change.winners if change.winners[-1] is commit else (*change.winners, commit)
+        changed[path] = Change(change.before, _row(commit.adds, position), touching)
         return
     if path in live:
         row = _row(commit.adds, position)
@@ -125,7 +125,7 @@ def _row(adds: pa.Table, position: int) -> FileRow:
 
 
 def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> Added:
-    """The surviving new files whose first bringer was (not) blind, as one table; one take per commit."""
+    """The surviving new files whose first winner was (not) blind, as one table; one take per commit."""
     chosen = {path: arrival for path, arrival in added.items() if is_blind_append(arrival.first) is blind}
     rows: dict[int, list[int]] = {}
     commits: dict[int, Commit] = {}
@@ -138,5 +138,5 @@ def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> Added:
 
 
 def growth(before: BitMap64, after: BitMap64) -> tuple[BitMap64, BitMap64]:
-    """Positions that a vector gained, and those that it lost (a RESTORE can bring rows back)."""
+    """Positions that a vector gained, and those that it lost (a RESTORE can restore rows)."""
     return after - before, before - after

@@ -1,9 +1,9 @@
 """Own commits: which commits a program has made itself.
 
 A program is a thread of this process: it runs one command after the other, so each of its commits has ended before its
-next command begins. Knows where a transaction stands, and nothing of what it did. Guarantee: a commit of another
-thread, process or engine is never taken for a program's own, nor one that somebody else has put in the place of an own
-one; one that was forgotten counts as somebody else's.
+next command begins. Knows a transaction's position, and nothing of its changes. Guarantee: a commit of another thread,
+process or engine never counts as a program's own, nor does one that has replaced an own commit; a forgotten commit
+counts as another's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from anabranch.errors.process_state import cache
 
 @dataclass(frozen=True)
 class _Own:
-    """A commit: by whom, from which version it began, and where it stands, in how many bytes."""
+    """A commit of a program: the version at which it began, its own version, and the size of its file in bytes."""
 
     program: object
     began: int
@@ -31,11 +31,11 @@ class _Own:
 
 
 _commits = cache("programs by their commits", 10_000)
-"""Transaction id -> its commit."""
+"""The commits by transaction id."""
 
 
 class _Running(threading.local):
-    """The program that runs on this thread, by an object that no other one has; a forked process has none of those."""
+    """The program of this thread, identified by an object; a forked process begins with new programs."""
 
     def __init__(self) -> None:
         self.program, self.process = object(), os.getpid()
@@ -45,17 +45,17 @@ _running = _Running()
 
 
 def note_own(ours: Transaction, version: int, size: int) -> None:
-    """This program has committed a transaction; its commit file at a version has so many bytes."""
+    """Remember a commit of this program; ``size`` is that of the commit file, in bytes."""
     began = -1 if ours.base is None else ours.base.version
     _commits[ours.txn_id] = _Own(_program(), began, ours.table, version, size)
 
 
 def is_own(commit: Commit, table: str, *, since: int | None) -> bool:
-    """Whether this program has made a commit of a table by a command that began at a version or later; None: at any."""
-    known: _Own | None = _commits.get(commit.txn_id)
-    if known is None or known.program is not _program() or known.began < (-1 if since is None else since):
+    """Whether this program made a commit of a table by a command that began at ``since`` or later (None: at any)."""
+    own: _Own | None = _commits.get(commit.txn_id)
+    if own is None or own.program is not _program() or own.began < (-1 if since is None else since):
         return False
-    return (known.table, known.version, known.size) == (table, commit.version, commit.identity[0])
+    return (own.table, own.version, own.size) == (table, commit.version, commit.identity[0])
 
 
 def _program() -> object:
@@ -66,8 +66,8 @@ def _program() -> object:
 
 @contextmanager
 def another_program() -> Iterator[None]:
-    """Run a block as a program of its own, as each batch of a stream is: what was committed before the block is not its
-    own, nor is what it commits afterwards. The block yields to nobody.
+    """Run a block as a program of its own, as each batch of a stream is: commits before the block are not its own, nor
+    are its commits those of the program outside. The block must not yield to other code.
     """
     before, _running.program = _program(), object()
     try:

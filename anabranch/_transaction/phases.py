@@ -1,7 +1,7 @@
-"""Phases: the named moments of a transaction, at which a test may let something else happen.
+"""Phases: the named moments of a transaction at which a test may let something else happen.
 
 Knows only names. In production nothing listens and `reach` costs one look-up. Listeners belong to one thread, so that
-other writers of the same process go on undisturbed.
+they do not disturb other writers of the same process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Listener = Callable[[str], None]
 
 
 def reach(phase: str) -> None:
-    """Tell this thread's listeners that its transaction has come to ``phase``."""
+    """Notify this thread's listeners that its transaction has reached ``phase``."""
     for listener in tuple(getattr(_local, "listeners", ())):
         listener(phase)
 
@@ -31,7 +31,7 @@ def listen(listener: Listener) -> None:
 
 @contextmanager
 def mute_listeners() -> Iterator[None]:
-    """Let another transaction of this thread run unheard; those who listen inside the block are heard there."""
+    """Run another transaction of this thread without these listeners; listeners added inside the block work there."""
     ours, _local.listeners = getattr(_local, "listeners", ()), ()
     try:
         yield
@@ -41,4 +41,4 @@ def mute_listeners() -> Iterator[None]:
 
 def unlisten(listener: Listener) -> None:
     """Remove a listener of this thread."""
-    _local.listeners = tuple(known for known in _local.listeners if known is not listener)
+    _local.listeners = tuple(other for other in _local.listeners if other is not listener)

@@ -1,7 +1,7 @@
-"""The put: one commit file, and the certainty whose a version is.
+"""The put: one commit file, and the decision who owns its version.
 
-Knows the log and the store. Guarantees: a put ends as created, as taken by another, or as `CommitOutcomeUnknown`, never
-as a maybe; nothing is put twice; no vectors' file is removed before it is known that the log does not name it.
+Knows the log and the store. Guarantees: a put ends as created, as taken by another, or as `CommitOutcomeUnknown`;
+nothing is put twice; no vectors' file is removed before it is certain that the log does not name it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from anabranch.errors.rows import cause, detail
 _logger = logging.getLogger(__name__)
 
 Look = Callable[[], Sequence[Commit]]
-"""Shows all winners that ours does not stand behind yet."""
+"""Returns all winners that ours does not stand behind yet."""
 
 
 class Put:
     """The puts of one transaction, at one version after the other.
 
     Attributes:
-        may_stand_at: the version at which it stands, or may stand since a put was begun and its outcome is not known;
-            None while it is certain that the log does not name it.
-        took: how many seconds the last put took, until it was decided.
-        has_seen_winner: whether the last put was lost, and a look at the log has shown to whom.
+        may_stand_at: the version at which it stands, or may stand while the outcome of a put is unknown; None while it
+            is certain that the log does not name it.
+        took: duration of the last put until it was decided, in seconds.
+        has_seen_winner: whether the last put was lost, and a look at the log has shown the winner.
     """
 
     def __init__(self, log: Log, retry: RetryPolicy, runtime: Runtime) -> None:
@@ -48,12 +48,12 @@ class Put:
         """Put the vectors' file that the commit will name, unless the last one was of the very same transaction."""
         if to_put is self._vectors_of:
             return
-        self.remove_vectors()  # the put that named them was decided: lost
+        self.remove_vectors()  # the put that named them was lost
         self._vectors = write_vectors(to_put, self._log.store, self._runtime)
         self._vectors_of = to_put
 
     def remove_vectors(self) -> None:
-        """Remove the vectors' file, now that it is known that no commit names it."""
+        """Remove the vectors' file, once it is certain that no commit names it."""
         if self._vectors.name is not None:
             remove_vectors(self._log.store, self._vectors.name)
             self._vectors = VectorFile(None, {})
@@ -77,7 +77,7 @@ class Put:
         """Put the file: True if the version is ours now, False if it is another's.
 
         Args:
-            look: shows the winners; of a version that was taken, whose it is.
+            look: returns the winners, to find the owner of a version that was taken.
         """
         began = self._runtime.seconds()
         self.may_stand_at = version
@@ -92,20 +92,20 @@ class Put:
         if self._log.put(version, data):
             return True
         window = _try_look(look)
-        winner = next((each for each in window if each.version == version), None)
+        winner = next((w for w in window if w.version == version), None)
         self.has_seen_winner = winner is not None
         return is_ours(ours, self._log, version, winner)
 
 
 def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
-    """The error that says that nobody knows whether ours stands at a version."""
+    """The error for an unknown outcome of the commit at a version."""
     return CommitOutcomeUnknown(table=ours.table, version=version, txn_id=ours.txn_id, reason=reason)
 
 
 def put_until_decided(
     put: Callable[[], bool], ours: Transaction, version: int, retry: RetryPolicy, runtime: Runtime
 ) -> bool:
-    """Put until the store has answered: True if version is ours, False if it is another's; never a maybe."""
+    """Put until the store has decided: True if the version is ours, False if it is another's."""
     deadline, doubt, attempt = runtime.seconds() + retry.unknown_seconds, False, 0
     reason: StoreError
     while True:
@@ -120,7 +120,7 @@ def put_until_decided(
             reason = error
         except CorruptLog:
             raise
-        except Exception as error:  # a fault that no store should show: the bytes may have been written before it
+        except Exception as error:  # no store should raise this: the bytes may have been written before it
             raise unknown(ours, version, detail(error)) from cause(error)
         if runtime.seconds() >= deadline:
             raise unknown(ours, version, reason.message) from reason
@@ -129,7 +129,7 @@ def put_until_decided(
 
 
 def _try_look(look: Look) -> Sequence[Commit]:
-    """The winners; none where they cannot be seen, whatever the reason: the next look tells it."""
+    """The winners; none where they cannot be read, since the next look reports the reason."""
     try:
         return look()
     except AnabranchError:
@@ -137,28 +137,28 @@ def _try_look(look: Look) -> Sequence[Commit]:
 
 
 def is_ours(ours: Transaction, log: Log, version: int, winner: Commit | None) -> bool:
-    """Whose commit stands at a version that was taken; a client that repeats a put by itself may have lost to itself.
-    A winner that was not seen is read by its name. Raises PutOutcomeUnknown: it cannot be read now, so it is not known.
+    """Whether the commit at a taken version is ours; a client that repeats a put by itself may have lost to itself. A
+    winner that was not listed is read by its name. Raises PutOutcomeUnknown: it cannot be read now.
     """
     try:
         winner = winner or log.read(version)
     except CorruptLog:
-        raise  # whatever stands there is not ours: puts are whole or not at all
+        raise  # a damaged commit is not ours: puts are whole or not at all
     except AnabranchError as error:
         raise PutOutcomeUnknown(name=str(version), root=ours.table, reason=error.message) from error
     return winner is not None and winner.txn_id == ours.txn_id
 
 
 def check_stands(ours: Transaction, log: Log, version: int, looked: tuple[int, float], runtime: Runtime) -> None:
-    """Look whether ours still stands, if its put came very late: it may have taken a version that others had taken, and
-    cleaned up, in the meantime.
+    """Check that ours is still in the log, if its put came very late: it may have taken a version that others had
+    taken, and cleaned up, in the meantime.
 
     Args:
-        looked: when the winners were looked at, by both clocks.
+        looked: when the winners were read, by both clocks.
 
     Raises:
-        VersionCleanedUp: ours stands where no reader looks; it is as if it had never been.
-        CommitOutcomeUnknown: the store did not say.
+        VersionCleanedUp: ours lies where no reader looks; it has no effect.
+        CommitOutcomeUnknown: the store did not answer.
     """
     late_ms = max(runtime.now_ms() - looked[0], (runtime.seconds() - looked[1]) * 1000)
     if late_ms <= YOUNGEST_MS // 2:
@@ -170,7 +170,7 @@ def check_stands(ours: Transaction, log: Log, version: int, looked: tuple[int, f
 
 
 def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], version: int, data: bytes) -> None:
-    """Write the version's checksum file where that is cheap; a commit that stands never fails because of it.
+    """Write the version's checksum file where that is cheap; a durable commit never fails because of it.
 
     Args:
         winners: all commits since the transaction's base, before ours.
@@ -178,5 +178,5 @@ def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], versi
     try:
         before = None if ours.base is None else Before(ours.base, winners)
         log.write_checksum(version, data, before, ours.restated_paths)
-    except Exception as error:  # whatever it is, the commit stands
+    except Exception as error:  # whatever it is, the commit is durable
         _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)

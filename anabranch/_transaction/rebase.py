@@ -1,8 +1,8 @@
 """Rebase: ours, moved from where it was read to where it can stand.
 
-Knows commits, net effects and positions, and the log only to see what was committed since. `conflicts` judges;
-what is here transforms. Guarantee: each path has one present state in ``sources``; a vector is only ever joined to one
-that holds all rows which ours knew as deleted; what is already staged is never changed.
+Knows commits, net effects and positions, and the log only to read later commits. `conflicts` judges; this module
+transforms. Guarantee: each path has one present state in ``sources``; a vector is only joined to one that holds all
+rows which ours knew as deleted; staged files are never changed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from anabranch.errors import (
     ProtocolChangedException,
 )
 
-_ORIGINS_KEPT = 8
+_CACHED_ORIGINS = 8
 
 
 class Rebase:
-    """Ours on its way behind its winners: made of what a command staged, fed one window of winners after the other.
+    """Ours on its way behind its winners, window after window, from the staged result of a command.
 
     Attributes:
         ours: as it stands behind the winners that it has to follow; the next window is judged against it.
-        to_put: the same as it is to be put, at the addresses that rows have in the newest version.
-        winners: all commits since its base that were seen, oldest first.
+        to_put: ours as it will be put, at the addresses that rows have in the newest version.
+        winners: all commits since its base that were read, oldest first.
     """
 
     def __init__(self, ours: Transaction, log: Log, handler: RebaseHandler, runtime: Runtime) -> None:
@@ -57,7 +57,7 @@ class Rebase:
         self._handler = Bounded(handler, lambda: _bounds(ours), runtime.seconds)
         self._guard = handler if isinstance(handler, Guarded) else None
         self._fence = Fence(log.store, runtime)
-        self._kept_origins = lru_cache(_ORIGINS_KEPT)(lambda path: origins_of(log.store, path))
+        self._cached_origins = lru_cache(_CACHED_ORIGINS)(lambda path: origins_of(log.store, path))
         self._loaders = Loaders(self._handler.vector, self._origins)
 
     @property
@@ -66,8 +66,8 @@ class Rebase:
         return (self.winners[-1].version if self.winners else self.ours.stands.rebased_to) + 1
 
     def keep_identity_values(self) -> None:
-        """Let new metadata of ours remember which identity values the table has given, whichever command brings it.
-        Raises InvalidProperty: what the table remembers of them is damaged.
+        """Keep, in new metadata of ours, the identity values that the table has assigned. Raises InvalidProperty: the
+        table's record of them is damaged.
         """
         base, metadata = self.ours.base, self.ours.says.metadata
         if base is not None and metadata is not None:
@@ -80,34 +80,36 @@ class Rebase:
         """
         base = self.ours.base
         if self.winners:
-            known = LogPosition.commit(self.winners[-1], base.metadata.id if base else None)
+            position = LogPosition.commit(self.winners[-1], base.metadata.id if base else None)
         else:
-            known = LogPosition.snapshot(base) if base else LogPosition.nothing()
-        later = self._log.commits_after(known, base.partition_keys if base else ())
+            position = LogPosition.snapshot(base) if base else LogPosition.nothing()
+        later = self._log.commits_after(position, base.partition_keys if base else ())
         if later is None:
-            said = "another table stands at this path now"
-            raise self.error(Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", said))
+            reason = "another table stands at this path now"
+            raise self.error(Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", reason))
         self.winners.extend(later)
         return self.window
 
     @property
     def window(self) -> Sequence[Commit]:
-        """The same, as the last look has shown them."""
+        """The winners that ours does not stand behind yet, as the last look has read them."""
         return [winner for winner in self.winners if winner.version > self.ours.stands.rebased_to]
 
     def over(self, window: Sequence[Commit]) -> None:
-        """Move ours behind the winners of a window. Raises DeltaConcurrentModificationException: it cannot stand."""
+        """Move ours behind the winners of a window. Raises DeltaConcurrentModificationException: they conflict."""
         try:
-            self._over(window)
+            self._move_over(window)
         except Exceeded as bound:
-            said = f"what finding a place behind the winners may cost is used up ({bound})"
-            more = {"bound": bound.bound, "allowed": bound.allowed, "needed": bound.needed}
-            kind = ConcurrentWriteException
-            raise self.error(Conflict(kind, "ALLOTTED_TIME_EXCEEDED", said, window[-1], more=more)) from bound
+            reason = f"what finding a place behind the winners may cost is used up ({bound})"
+            limits = {"bound": bound.bound, "allowed": bound.allowed, "needed": bound.needed}
+            error_class = ConcurrentWriteException
+            raise self.error(
+                Conflict(error_class, "ALLOTTED_TIME_EXCEEDED", reason, window[-1], more=limits)
+            ) from bound
 
     def check_files(self) -> None:
-        """Let a command that names files which others may delete look whether they are there; for any other one the
-        fence does that. Raises AnabranchError: ours may not be put now.
+        """Check that the files of ours still exist: a command that names files which others may delete checks them
+        itself, for any other the fence does. Raises AnabranchError: ours may not be put now.
         """
         guard, fence = self._guard, self._fence
         conflict = fence.before_put(self.to_put) if guard is None else guard.before_put(self.winners)
@@ -115,23 +117,23 @@ class Rebase:
             raise self.error(conflict)
 
     def discard(self) -> None:
-        """Remove what was staged on the way, and by the command. Raises AnabranchError: some could not be removed."""
+        """Remove the files that rebase and command staged. Raises AnabranchError: some could not be removed."""
         self._fence.discard()
         self._handler.discard()
 
     def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
-        """A conflict of ours as the exception that says it."""
+        """The exception for a conflict of ours."""
         return conflict.error(self.ours, self._handler, self._runtime)
 
     def allotted_time_exceeded(self) -> DeltaConcurrentModificationException:
-        """The exception that says that too many winners came too fast."""
-        said = "the attempts or the time allowed for this commit are used up"
+        """The exception for too many winners in too short a time."""
+        reason = "the attempts or the time allowed for this commit are used up"
         last = self.winners[-1] if self.winners else None
-        return self.error(Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", said, last))
+        return self.error(Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", reason, last))
 
     # -- over one window
 
-    def _over(self, window: Sequence[Commit]) -> None:
+    def _move_over(self, window: Sequence[Commit]) -> None:
         """Judge ours and carry it over; where winners only moved rows, segment by segment between them."""
         verdict = self._judge(self.ours, window)
         reach("checked")
@@ -150,9 +152,9 @@ class Rebase:
             with self._handler.count_time():
                 return judge(ours, window, self._handler)
         except ExecutionFailed as error:
-            # the condition cannot be evaluated on a winner's rows: whether they matter is unknown, so they do
-            said = f"the winners' rows could not be judged: {error.message}"
-            conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", said, window[-1])
+            # the condition cannot be evaluated on a winner's rows, so these may matter
+            reason = f"the winners' rows could not be judged: {error.message}"
+            conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", reason, window[-1])
             raise self.error(conflict) from error
 
     def _raise_conflict(self, verdict: Verdict) -> None:
@@ -160,10 +162,9 @@ class Rebase:
             raise self.error(verdict.outcome)
 
     def _restage_threatened(self) -> Transaction:
-        """Ours with nothing staged that a VACUUM may still remove; what is staged later, none of them has seen.
+        """Ours without staged files that a VACUUM may still remove; no VACUUM has listed files that are staged later.
 
-        Whoever names files that were there before looks after them by itself (`check_files`): only its vectors are put
-        again.
+        A command that names older files checks them itself (`check_files`): only its vectors are put again.
         """
         if self._guard is not None:
             return replace(self.ours)
@@ -186,7 +187,7 @@ class Rebase:
         return outcome
 
     def _at_new_addresses(self, ours: Transaction, window: Sequence[Commit]) -> Transaction:
-        """Ours as it is put behind winners that it precedes: nothing that they did matters, but where rows are now."""
+        """Ours behind winners that it precedes: their changes do not matter, but the new addresses of rows do."""
         if ours.reads is None and not ours.touched_paths:
             return ours
         to_put = ours
@@ -198,9 +199,9 @@ class Rebase:
         return replace(to_put, stands=replace(to_put.stands, rebased_to=ours.stands.rebased_to))
 
     def _origins(self, path: str) -> pa.Table:
-        """What says where moved rows came from, if there is time to read it; kept for the next look."""
+        """The origins of moved rows, if there is time to read them; cached for the next look."""
         self._handler.check_time()
-        return self._kept_origins(path)
+        return self._cached_origins(path)
 
 
 def _bounds(ours: Transaction) -> Bounds:
@@ -212,37 +213,37 @@ def _bounds(ours: Transaction) -> Bounds:
 
 
 def carry_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, loaders: Loaders) -> Transaction:
-    """Ours behind all winners of the verdict: sources re-pointed at their newest state, and rows of blind winners
-    redone; a relocation with what they deleted. Raises NothingLeft: ours only moves rows, and others have moved them
-    all.
+    """Ours behind all winners of the verdict: sources point to their newest state, and the rows of blind winners are
+    redone; a relocation also applies the winners' deletions. Raises NothingLeft: ours only moves rows, and others have
+    moved them all.
     """
     if not verdict.behind:
         return ours
     if ours.does.groups is not None:
         return overtaken(ours, verdict.net, verdict.behind, loaders)
-    moved = repoint_sources(ours, verdict, handler)
+    rebased = repoint_sources(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
-        moved = join_transactions(moved, handler.redo(verdict.outcome.files, verdict.outcome.rows))
+        rebased = join_transactions(rebased, handler.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
-    moved = _with_marks(still_reading(moved, verdict, handler), verdict)
-    return replace(moved, stands=moved.stands.behind(*versions))
+    rebased = _pass_metadata(still_reading(rebased, verdict, handler), verdict)
+    return replace(rebased, stands=rebased.stands.behind(*versions))
 
 
-def _with_marks(ours: Transaction, verdict: Verdict) -> Transaction:
-    """Ours, with the newest metadata; where it changes that, it keeps what others reserved of identity columns."""
-    known = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
-    if not known:
+def _pass_metadata(ours: Transaction, verdict: Verdict) -> Transaction:
+    """Ours with the newest metadata; if it changes the metadata, it keeps others' reserved identity values."""
+    metadata = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
+    if not metadata:
         return ours
-    ours = replace(ours, stands=replace(ours.stands, passed=known[-1]))
+    ours = replace(ours, stands=replace(ours.stands, passed=metadata[-1]))
     if ours.says.metadata is None:
         return ours
-    return replace(ours, says=replace(ours.says, metadata=keep_assigned_values(known[-1], ours.says.metadata)))
+    return replace(ours, says=replace(ours.says, metadata=keep_assigned_values(metadata[-1], ours.says.metadata)))
 
 
 def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
-    """Ours together with what was done in addition, on files that ours had not touched."""
-    assert not ours.touched_paths & extra.touched_paths, "a redo may only touch files that came in since"
-    # A redo knows ours by the names under which it staged them.
+    """Ours joined with a redo on files that ours had not touched."""
+    assert not ours.touched_paths & extra.touched_paths, "a redo may only touch files that were added since"
+    # A redo refers to files of ours by the names under which they were staged.
     withdrawn = frozenset(ours.does.restaged.get(path, path) for path in extra.does.withdraws)
     does = replace(
         ours.does,
@@ -252,7 +253,7 @@ def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
         adds=pa.concat_tables([without_withdrawn(ours.does.adds, withdrawn), extra.does.adds]),
         change_files=pa.concat_tables([without_withdrawn(ours.does.change_files, withdrawn), extra.does.change_files]),
     )
-    together = replace(ours, does=does, reads=_both(ours.reads, extra.reads))
+    together = replace(ours, does=does, reads=_join_reads(ours.reads, extra.reads))
     return together.with_counts(**extra.info.metrics).with_steps(extra.info.steps.steps)
 
 
@@ -262,33 +263,33 @@ def without_withdrawn(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:
     return adds.filter(pc.invert(pc.is_in(adds["path"], value_set=pa.array(sorted(withdrawn), pa.string()))))
 
 
-def _both(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
-    """What ours read, and the rows that the redo matched besides."""
+def _join_reads(ours: ReadSet | None, extra: ReadSet | None) -> ReadSet | None:
+    """The reads of ours, with the rows that the redo matched."""
     if ours is None or extra is None:
         return ours
     return replace(ours, matched={**ours.matched, **extra.matched})
 
 
 def repoint_sources(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
-    """The winners' newest rows and vectors for the files that ours touches; marks of ours are joined to these where the
-    vectors are written (`anabranch._transaction.commit_actions`).
+    """Point sources to the winners' newest rows and vectors of the files that ours touches; marks of ours are joined to
+    these when the vectors are written (`anabranch._transaction.commit_actions`).
     """
     assert isinstance(verdict.outcome, Clear | Redo)
-    moved, gone = dict(ours.does.sources), set()
+    sources, removed = dict(ours.does.sources), set()
     for path in (ours.touched_paths | ours.does.recommits) & verdict.net.changed.keys():
         after = verdict.net.changed[path].after
         if after is None:
             assert path not in ours.touched_paths, "a touched file that is gone is a conflict"
-            gone.add(path)
+            removed.add(path)
             continue
         vector = handler.vector(after)
         assert not ours.does.sources[path].vector - vector, "a shrunken vector is a conflict"
-        moved[path] = Source(_with_row_count(after, ours.does.sources[path].row), vector)
-    return replace(ours, does=replace(ours.does, sources=moved, recommits=ours.does.recommits - gone))
+        sources[path] = Source(_with_row_count(after, ours.does.sources[path].row), vector)
+    return replace(ours, does=replace(ours.does, sources=sources, recommits=ours.does.recommits - removed))
 
 
 def _with_row_count(after: FileRow, before: FileRow) -> FileRow:
-    """The winner's row; where it does not say how many rows the file holds, which never changes, ours does."""
+    """The winner's row; where it lacks the file's number of rows, which never changes, with ours."""
     count = num_records(before.get("stats"))
     if count is None or num_records(after.get("stats")) is not None:
         return after
@@ -296,12 +297,12 @@ def _with_row_count(after: FileRow, before: FileRow) -> FileRow:
 
 
 def still_reading(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
-    """The files that ours has to watch from now on: those of blind winners too, once ours stands behind them, and no
-    more those that a winner took away, which bring new rows if they ever come back.
+    """Update the files that ours reads: add those of blind winners that ours now stands behind, and drop those that a
+    winner removed, which bring new rows if they ever come back.
     """
     if ours.reads is None:
         return ours
     blind = verdict.net.blind.files
-    seen = frozenset(handler.could_match(blind)["path"].to_pylist()) if len(blind) else frozenset()
-    gone = {path for path, change in verdict.net.changed.items() if change.after is None}
-    return replace(ours, reads=replace(ours.reads, files=(ours.reads.files - gone) | seen))
+    matching = frozenset(handler.could_match(blind)["path"].to_pylist()) if len(blind) else frozenset()
+    removed = {path for path, change in verdict.net.changed.items() if change.after is None}
+    return replace(ours, reads=replace(ours.reads, files=(ours.reads.files - removed) | matching))

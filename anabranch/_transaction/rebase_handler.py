@@ -1,6 +1,6 @@
-"""What a command does for its transaction, since only it knows rows and the store.
+"""The part of a commit that only the command can do, since only it knows rows and the store.
 
-Knows transactions and positions. A command passes in a `RebaseHandler`; where it names files of others, a `Guarded`.
+Knows transactions and positions. A command passes in a `RebaseHandler`; where it names older files, a `Guarded`.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from anabranch._transaction.transaction import Transaction
 
 
 class RebaseHandler(ConflictDetails, Protocol):
-    """What a command does for its transaction, since only it knows rows and the store."""
+    """The part of a commit that only the command can do, since only it knows rows and the store."""
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
         ...
 
     def could_match(self, files: pa.Table) -> pa.Table:
-        """Those of these files that may hold a row which the condition selects, by statistics and partition values."""
+        """The files that may hold a row which the condition selects, by statistics and partition values."""
         ...
 
     def matches(self, files: pa.Table) -> Marks:
-        """The live rows of these files which the condition selects, by running it."""
+        """The live rows of these files which the condition selects, found by running it."""
         ...
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Run the command on exactly these rows of these files, and give what that adds to ours as a transaction."""
+        """Run the command on exactly these rows of these files, and return its changes as a transaction."""
         ...
 
     def discard(self) -> None:
-        """Remove what was staged; called only when it is known that no commit names it."""
+        """Remove staged files; called only when it is certain that no commit names them."""
         ...
 
 
 @runtime_checkable
 class Guarded(Protocol):
-    """A handler that looks once more at what its transaction names, at every attempt, between looking and putting.
+    """A handler that checks the files of its transaction once more at every attempt, between looking and putting.
 
-    Commands that bring old files back, or take missing ones away, have such a handler: what they saw when they staged
-    may be another way by now.
+    Commands that restore old files, or remove missing ones, have such a handler: files may have changed since they were
+    staged.
     """
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
-        """Why ours may not be put now; None where it may.
+        """The reason why ours may not be put now; None where it may.
 
         Args:
-            winners: all commits since its base, oldest first; the last one is the version before.
+            winners: all commits since its base, oldest first; the last one is the previous version.
 
         Raises:
-            AnabranchError: what it needs is not there any more; nothing is committed.
+            AnabranchError: a file that it needs is missing; nothing is committed.
         """
         ...
 
@@ -66,7 +66,7 @@ class NoRows:
     """The handler of a transaction that neither reads nor touches a row, such as a change of properties."""
 
     def vector(self, file: FileRow) -> BitMap64:
-        """Nothing is known of rows."""
+        """An empty vector."""
         return BitMap64()
 
     def could_match(self, files: pa.Table) -> pa.Table:
@@ -78,14 +78,14 @@ class NoRows:
         return {}
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """Never asked for."""
+        """Never called."""
         raise AssertionError("a transaction without rows has nothing to redo")
 
     def discard(self) -> None:
         """Nothing was staged."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
-        """No row is in the way."""
+        """No row is part of a conflict."""
         return ()
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:

@@ -1,9 +1,9 @@
-"""Bounds: how much a transaction spends on finding its place behind its winners.
+"""Bounds: how much a transaction may spend on finding its place behind its winners.
 
-Knows bytes and seconds, and a command's handler, which it stands before; never a row. Looking at the winners' rows and
-redoing ours on them costs what *they* wrote, so a command that is short by itself could hang behind a huge one.
-Guarantee: no step is begun past a bound; a step that was begun is finished, and its outcome counts. Blind appends ask
-nothing of their handler, so that no bound ever meets them.
+Knows bytes and seconds, and a command's handler, which it wraps; never a row. Reading the winners' rows and redoing
+ours on them costs as much as *they* wrote, so a short command could hang behind a huge one. Guarantee: no step begins
+past a bound; a step that has begun is finished, and its outcome counts. Blind appends need nothing of their handler, so
+no bound applies to them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from anabranch._transaction.transaction import Transaction
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one command may spend: the bytes of winners' files that it reads, and seconds in all."""
+    """The budget of one command: the bytes of winners' files that it reads, and seconds in all."""
 
     bytes: int
     seconds: int
 
 
 class Exceeded(Exception):
-    """A bound was reached: ``bound`` is the property that sets it, to ``allowed``; ``needed`` would be more."""
+    """A bound was reached: the property ``bound`` allows ``allowed``, and ``needed`` would be more."""
 
     def __init__(self, bound: str, allowed: int, needed: float) -> None:
         super().__init__(f"{bound} = {allowed}, {needed:.0f} needed")
@@ -41,11 +41,11 @@ class Exceeded(Exception):
 
 
 class Bounded:
-    """A `RebaseHandler` that stops, by `Exceeded`, where too much was spent.
+    """A `RebaseHandler` that raises `Exceeded` where the budget is spent.
 
     Args:
-        handler: the one that does the work.
-        bounds: asked for once something is to be done, so that a blind append never looks at them.
+        handler: does the work.
+        bounds: called on the first use, so that a blind append never reads them.
         seconds: a clock.
     """
 
@@ -64,7 +64,7 @@ class Bounded:
             self._seconds, self._began = self._total_seconds(), None
 
     def vector(self, file: FileRow) -> BitMap64:
-        """The deleted positions of a file; while ours is judged, in time."""
+        """The deleted positions of a file; while ours is judged, within the time."""
         if self._began is not None:
             self.check_time()
         return self._handler.vector(file)
@@ -74,7 +74,7 @@ class Bounded:
         return self._handler.could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
-        """The rows that the condition selects, if the files are not too big to look."""
+        """The rows that the condition selects, if the files fit the budget."""
         self.check_time()
         needed, allowed = self._bytes + int(pc.sum(files["size"]).as_py() or 0), self._bounds().bytes
         if needed > allowed:
@@ -83,13 +83,13 @@ class Bounded:
         return self._handler.matches(files)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """See `RebaseHandler.redo`; in time."""
+        """See `RebaseHandler.redo`; within the time."""
         self.check_time()
         with self.count_time():
             return self._handler.redo(files, rows)
 
     def discard(self) -> None:
-        """Remove what was staged, whatever was spent."""
+        """Remove the staged files, whatever was spent."""
         self._handler.discard()
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:

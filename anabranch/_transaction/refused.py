@@ -1,7 +1,7 @@
-"""The refused transactions of this process, of which no log says anything: for timelines, which show them.
+"""The refused transactions of this process, which no log records: for timelines, which show them.
 
-Knows what a conflict's exception states. Guarantee: a bounded number is kept, the latest ones, and of each a few facts
-without rows.
+Knows the facts of a conflict's exception. Guarantee: only the latest ones are kept, up to a bound, each with a few
+facts without rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _refused = cache("refused transactions", 1000)
 
 
 class Refused(NamedTuple):
-    """One of them: the winner's version, our base, what ours was, the exception's condition, and when, in ms."""
+    """One refused transaction: the winner's version, our base and operation, the error's condition, the time in ms."""
 
     winner: int
     base: int
@@ -26,7 +26,7 @@ class Refused(NamedTuple):
 
 
 def note(ours: Transaction, error: BaseException) -> None:
-    """Remember that ours was refused, if the error says so and names a winner."""
+    """Remember that ours was refused, if the error is a conflict that names a winner."""
     if not isinstance(error, DeltaConcurrentModificationException) or ours.base is None:
         return
     winner, moment = error.facts.get("winner_version"), error.facts.get("timestamp")
@@ -36,6 +36,6 @@ def note(ours: Transaction, error: BaseException) -> None:
 
 
 def find_refused(table: str, table_id: str) -> tuple[Refused, ...]:
-    """Those of the table at a location with this id, oldest first."""
-    found = ((key, _refused.get(key)) for key in _refused if key[:2] == (table, table_id))
-    return tuple(sorted((each for _, each in found if each is not None), key=lambda each: each.timestamp))
+    """The refused transactions of the table at a location with this id, oldest first."""
+    entries = ((key, _refused.get(key)) for key in _refused if key[:2] == (table, table_id))
+    return tuple(sorted((entry for _, entry in entries if entry is not None), key=lambda entry: entry.timestamp))

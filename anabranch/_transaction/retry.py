@@ -1,6 +1,6 @@
-"""How often and how long a transaction tries, how it waits, and by which clock, chance and ids it runs.
+"""The bounds and pauses of a transaction's attempts, and the clock, random numbers and ids that it uses.
 
-Time and chance are arguments here, so that a simulator can own them. Pure but for what is passed in.
+Time and chance are arguments here, so that a simulator can control them. Pure but for these arguments.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 APPEND_ATTEMPTS = 10_000
-"""Puts that a blind append makes before it gives up; each lost one means that another writer got through."""
+"""Maximum number of puts of a blind append; each lost one means that another writer succeeded."""
 
 APPEND_ATTEMPTS_AT_LEAST = 1_000
-"""Puts that a blind append makes before the time that it took may stop it."""
+"""Number of puts of a blind append before its time limit applies."""
 
 CHANGE_ATTEMPTS = 1_000
-"""Puts that a transaction with reads makes before it gives up."""
+"""Maximum number of puts of a transaction with reads."""
 
 SECONDS = 3_600.0
-"""How long it goes on in all."""
+"""Time limit of a commit, in seconds."""
 
 UNKNOWN_SECONDS = 120.0
-"""How long a put whose reply was lost is asked after."""
+"""Time limit of a put whose reply was lost, in seconds."""
 
 FIRST_PAUSE_IN_PUTS = 0.4
-"""The bound on the first pause, in times that a lost put took."""
+"""Bound on the first pause, as a multiple of a lost put's duration."""
 
 LONGEST_PAUSE_IN_PUTS = 6.0
-"""The bound on the longest pause, in times that a lost put took."""
+"""Bound on the longest pause, as a multiple of a lost put's duration."""
 
 
 def _user() -> str | None:
@@ -44,7 +44,7 @@ def _user() -> str | None:
 
 @dataclass(frozen=True)
 class Runtime:
-    """Clock, sleep, dice and names of a transaction."""
+    """Clock, sleep, random numbers, ids and user of a transaction."""
 
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     seconds: Callable[[], float] = time.monotonic
@@ -67,9 +67,9 @@ class RetryPolicy:
     def pause(self, attempt: int, runtime: Runtime, took: float = 0.0) -> float:
         """Seconds to wait after a lost put: full jitter under a doubling, capped bound.
 
-        Both ends of the bound grow with what the lost put ``took``: where a store answers slowly, a pause that suits a
-        disk would spread nobody, and many writers would send it more requests than it takes. Not with what a whole try
-        takes: who has done much work on the winners' rows would only find more of them.
+        Both ends of the bound grow with the lost put's duration ``took``: where a store answers slowly, a pause that
+        suits a disk would not spread the writers, and many of them would overload it. They do not grow with the
+        duration of a whole attempt: a writer that works long on the winners' rows would only find more of them.
         """
         first = max(self.first_pause, took * FIRST_PAUSE_IN_PUTS)
         longest = max(self.longest_pause, took * LONGEST_PAUSE_IN_PUTS)

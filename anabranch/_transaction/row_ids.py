@@ -1,8 +1,8 @@
-"""Row ids: what ours gives its new rows at the version that is tried.
+"""Row ids: the ids of ours' new rows at the version that is tried.
 
 Knows the marks of row ids that our transaction's base and its winners have stated, never a row. Pure, but for the files
-of a base that states no mark yet. Guarantee: the ids of an attempt lie above all that stand in the log before it; files
-that have ids keep them, and what one attempt gave counts for nothing in the next.
+of a base that states no mark yet. Guarantee: the ids of an attempt are higher than all in the log before it; files
+that have ids keep them, and the ids of one attempt have no effect on the next.
 
 PROTOCOL.md, section "Writer Requirements for Row Tracking".
 """
@@ -41,9 +41,9 @@ class RowIds:
     """The ids of one attempt.
 
     Attributes:
-        adds: the new files with theirs; None where the table has none.
-        again: of files that are named again and had no ids, path -> the two fields.
-        domains: the mark, where it has moved.
+        adds: the new files with their ids; None where the table has no row ids.
+        again: the two id fields, by path, of files that are added again and had no ids.
+        domains: the mark, if it has changed.
         tags: for the commit's ``commitInfo``.
     """
 
@@ -57,25 +57,25 @@ class RowIds:
         return ours.does.adds if self.adds is None else self.adds
 
     def of(self, file: FileRow) -> FileRow:
-        """A file that is named again, as it is committed."""
+        """A file that is added again, as it is committed."""
         return {**file, **self.again.get(file["path"], {})}
 
     def paths_to_recommit(self, ours: Transaction) -> frozenset[str]:
-        """Those of the files that ours would name again only for their ids which still lack them."""
+        """The files that ours would add again only for their ids, and that still lack them."""
         return ours.does.recommits & self.again.keys()
 
 
 NO_ROW_IDS = RowIds()
-"""Of a table that has none."""
+"""For a table without row ids."""
 
 
 def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowIds:
-    """Ids for what ours brings at a version.
+    """Assign ids to the new rows of ours at a version.
 
     Args:
         ours: as it was carried over.
-        winners: all commits since its base, oldest first; the last one is the version before.
-        version: the one that is tried.
+        winners: all commits since its base, oldest first; the last one is the previous version.
+        version: the version that is tried.
 
     Raises:
         CorruptLog: the mark of ids cannot be read, or the numbers are used up.
@@ -84,18 +84,20 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
     if protocol is None or metadata is None or not is_supported(protocol):
         return NO_ROW_IDS
     if not assigns(protocol, metadata):
-        brings = ours.does.row_mark != NOTHING
-        return RowIds(domains=_mark_domains(_mark(base, winners), ours.does.row_mark)) if brings else NO_ROW_IDS
-    kept = tracking_columns(protocol, metadata) is not None or not ours.touched_paths
-    tags = {PRESERVED: str(kept).lower()}
-    named = sorted(ours.does.recommits | ours.does.marks.keys())
-    rows = [ours.does.sources[path].row for path in named]
-    again = [row for row in rows if row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None]
-    if not again and not len(ours.does.adds) and ours.does.row_mark == NOTHING:
+        has_mark = ours.does.row_mark != NOTHING
+        return (
+            RowIds(domains=_mark_domains(_highest_mark(base, winners), ours.does.row_mark)) if has_mark else NO_ROW_IDS
+        )
+    is_preserved = tracking_columns(protocol, metadata) is not None or not ours.touched_paths
+    tags = {PRESERVED: str(is_preserved).lower()}
+    recommitted = sorted(ours.does.recommits | ours.does.marks.keys())
+    rows = [ours.does.sources[path].row for path in recommitted]
+    without_ids = [row for row in rows if row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None]
+    if not without_ids and not len(ours.does.adds) and ours.does.row_mark == NOTHING:
         return RowIds(ours.does.adds, tags=tags)
-    before = _mark(base, winners)
+    before = _highest_mark(base, winners)
     try:
-        files, mark = assign_row_ids(files_table(again), max(before, ours.does.row_mark), version)
+        files, mark = assign_row_ids(files_table(without_ids), max(before, ours.does.row_mark), version)
         adds, mark = assign_row_ids(ours.does.adds, mark, version)
     except OverflowError as error:
         raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
@@ -111,11 +113,11 @@ def _fields(files: pa.Table) -> dict[str, Mapping[str, Any]]:
     return {row.pop("path"): row for row in files.select(columns).to_pylist()}
 
 
-def _mark(base: Snapshot | None, winners: Sequence[Commit]) -> int:
-    """The highest id that was given before; where no version states it, the files themselves do."""
-    stated = [(each, commit.version) for commit in winners for each in commit.head.domains if each.domain == DOMAIN]
-    if base is not None and (known := base.state.domains.get(DOMAIN)) is not None:
-        stated.append((known, base.version))
+def _highest_mark(base: Snapshot | None, winners: Sequence[Commit]) -> int:
+    """The highest id assigned before; where no version states it, the files do."""
+    stated = [(d, commit.version) for commit in winners for d in commit.head.domains if d.domain == DOMAIN]
+    if base is not None and (own := base.state.domains.get(DOMAIN)) is not None:
+        stated.append((own, base.version))
     marks = [_read_mark(domain, version, base) for domain, version in stated if not domain.removed]
     if not marks and base is not None:
         return highest(base.files)

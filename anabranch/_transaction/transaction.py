@@ -1,8 +1,8 @@
-"""All that one transaction needs to know of another.
+"""The description of one transaction by which others are judged.
 
 Knows two versions, ours and the winner's, and never a row's values: rows are positions. Pure data. Ours is a
-`Transaction`: what it read (`ReadSet`), what it does (`Changes`, `Declarations`), where it stands (`Position`). A
-winner is a commit, judged by its actions.
+`Transaction`: its reads (`ReadSet`), its changes (`Changes`, `Declarations`) and its `Position`. A winner is a commit,
+judged by its actions.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from anabranch._protocol.steps import NO_STEPS, RowPlan, Step
 from anabranch._transaction.running_vacuums import END, START
 
 RESERVED_FOR = "anabranch.reservedFor"
-"""The tag of a commit that reserves identity values: for which writer."""
+"""The tag of a commit that reserves identity values; its value names the writer."""
 RESERVES = "RESERVE IDENTITY"
 """The operation of such a commit."""
 READ = "anabranch.reads"
-"""The tag of a commit that has read rows: which."""
+"""The tag of a commit that has read rows; its value describes them."""
 
-_OF_APPENDS = frozenset({"commitInfo", "add", "txn", "domainMetadata"})
-_OF_RESERVATIONS = frozenset({"commitInfo", "metaData"})
+_APPEND_KINDS = frozenset({"commitInfo", "add", "txn", "domainMetadata"})
+_RESERVATION_KINDS = frozenset({"commitInfo", "metaData"})
 
 
 @dataclass(frozen=True)
 class ReadSet:
-    """What a transaction read: the rows that satisfy ``condition``, found in ``files``.
+    """The rows that a transaction read: those in ``files`` that satisfy ``condition``.
 
     Attributes:
-        condition: what the rows satisfy.
+        condition: the condition that the rows satisfy.
         files: the paths that statistics and partition values could not rule out; file-level rules go by them.
-        matched: rows on whose *presence* the outcome depends, though they need not be touched: what a MERGE matched,
-            where it inserts what it does not match.
-        held: its rows were computed from the table's before, by whoever holds them, so that running the command again
-            would bring the same ones.
-        own_table: its rows, or its condition, were computed from a version of the table.
+        matched: rows on whose *presence* the outcome depends, though the transaction may not change them: the rows that
+            a MERGE matched, where it inserts the source's other rows.
+        held: whether the caller computed the new rows from the table beforehand, so that running the command again
+            would produce the same ones.
+        own_table: whether its rows, or its condition, were computed from a version of the table.
     """
 
     condition: Condition
@@ -66,7 +66,7 @@ class ReadSet:
 
 @dataclass(frozen=True)
 class Source:
-    """A live file as ours knows it: its row in the log, and the positions already deleted."""
+    """A live file as ours has read it: its row in the log, and the positions already deleted."""
 
     row: FileRow
     vector: BitMap64
@@ -74,7 +74,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What a transaction does to files.
+    """The changes of a transaction to files.
 
     Attributes:
         marks: the positions that it deletes in files that stay (path -> positions); never any that ``sources`` deleted
@@ -82,18 +82,18 @@ class Changes:
         removes: the paths of files that it removes whole.
         sources: the present state of every path in ``marks``, ``removes`` and ``recommits``.
         adds: new files (`FILES`), already staged and durable.
-        change_files: likewise new files of change data; without any, the feed is derived from the other actions.
-        recommits: the paths of files that it names again, as ``sources`` has them, only so that they get row ids; those
-            that a winner takes away are left out.
-        withdraws: of what a redo gives, the paths among the earlier ``adds`` and ``change_files`` that it replaces.
+        change_files: new files of change data, staged likewise; without any, the feed is derived from other actions.
+        recommits: the paths of files that it adds again, as ``sources`` has them, only so that they get row ids; those
+            that a winner removes are left out.
+        withdraws: in the result of a redo, the paths among the earlier ``adds`` and ``change_files`` that it replaces.
         restaged: files among ``adds`` and ``change_files`` that were put again under another name, by the path under
             which they were staged (`anabranch._transaction.fence`).
         data_change: false where rows are only moved to other files.
-        means_files: whether it takes files away for what they are, not for their rows, so that it cannot follow these
-            elsewhere.
-        groups: where each row went, if moving rows is all that it does and it says so; None else.
-        buried: of its own ``adds``, the rows that winners have deleted at their old addresses.
-        row_mark: a row id that stands in the files which it brings back, so that none up to it may be given again.
+        means_files: whether it removes files for what they are, not for their rows, so that it cannot follow moved
+            rows.
+        groups: the record of moves, if the transaction only moves rows and declares so; else None.
+        buried: the rows of its own ``adds`` that winners have deleted at their old addresses.
+        row_mark: a row id in the files that it restores, so that no id up to it may be assigned again.
     """
 
     marks: Marks = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a transaction says of the table from now on; a part that stays is None or empty."""
+    """The changes of a transaction to the table's state; a part that stays is None or empty."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -123,8 +123,8 @@ class Declarations:
 
 @dataclass(frozen=True)
 class CommitInfo:
-    """What the history says of a transaction; ``tags`` are further ones than those of its footprint, ``steps`` say what
-    did what.
+    """The entry of a transaction in the history; ``tags`` are additional to those of its footprint, ``steps`` name the
+    backend of each step.
     """
 
     operation: str
@@ -137,12 +137,12 @@ class CommitInfo:
 
 @dataclass(frozen=True)
 class IdentityUse:
-    """What a transaction has to do with identity values.
+    """How a transaction uses identity values.
 
     Attributes:
-        writer: by which its own reservations are known.
-        own_numbers: the identity columns for which its rows bring values of their own.
-        reserved_for: the writer for whom it is itself a reservation.
+        writer: identifies its own reservations.
+        own_numbers: the identity columns for which its rows have explicit values.
+        reserved_for: the writer for whom the transaction is itself a reservation.
     """
 
     writer: str | None = None
@@ -152,10 +152,10 @@ class IdentityUse:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a transaction stands in the order of versions.
+    """The place of a transaction in the order of versions.
 
     Attributes:
-        rebased_to: the newest version that it stands behind; ``base`` at first, moved on by each carry-over.
+        rebased_to: the newest version that it stands behind; ``base`` at first, advanced by each carry-over.
         rebased_over: the winners that it was carried over.
         passed: the newest metadata that it was carried over; None where that is its base's.
     """
@@ -165,7 +165,7 @@ class Position:
     passed: Metadata | None = None
 
     def behind(self, *versions: int) -> Position:
-        """Behind these versions too, the newest one last."""
+        """The position behind these versions too, the newest one last."""
         return replace(self, rebased_to=versions[-1], rebased_over=self.rebased_over + versions)
 
 
@@ -176,15 +176,15 @@ class Transaction:
     Attributes:
         base: the snapshot that it read; None when it creates the table.
         table: the URL of the table.
-        txn_id: by which it knows its own commit again.
+        txn_id: identifies its own commit.
         isolation: the level by which it is judged.
         resolution: ``file``, ``row`` or ``redo``.
-        info: what the history says of it.
-        reads: what it read; None when nothing of the table was read, as by a blind append.
-        does: what it does to files.
-        says: what it says of the table.
-        identity: what it has to do with identity values.
-        stands: where it stands.
+        info: its entry in the history.
+        reads: its read set; None when nothing of the table was read, as by a blind append.
+        does: its changes to files.
+        says: its changes to the table's state.
+        identity: its use of identity values.
+        stands: its place in the order of versions.
     """
 
     base: Snapshot | None
@@ -212,16 +212,16 @@ class Transaction:
         says: Declarations | None = None,
         identity: IdentityUse | None = None,
     ) -> Transaction:
-        """A transaction that has read a snapshot, judged by the dials of that version's table.
+        """A transaction that has read a snapshot, judged by that version's table properties.
 
         Args:
-            base: None where it makes the table: then ``table`` is its URL, and its own metadata has the dials.
+            base: None where it creates the table: then ``table`` is its URL, and its own metadata has the properties.
         """
         says = says or Declarations()
         if base is not None:
             table, properties, version = base.table, base.properties, base.version
         else:
-            assert table is not None, "a table that is to be made has a place"
+            assert table is not None, "a table that is to be created has a URL"
             properties, version = Properties(says.metadata.configuration if says.metadata else {}), -1
         return cls(
             base,
@@ -239,17 +239,17 @@ class Transaction:
 
     @property
     def metadata(self) -> Metadata | None:
-        """The table's metadata behind it; None only where it would make a table and says none."""
+        """The table's metadata after it; None only where it would create a table and declares none."""
         return self.says.metadata or (None if self.base is None else self.base.metadata)
 
     @property
     def protocol(self) -> Protocol | None:
-        """The table's protocol behind it; None only where it would make a table and says none."""
+        """The table's protocol after it; None only where it would create a table and declares none."""
         return self.says.protocol or (None if self.base is None else self.base.protocol)
 
     @property
     def is_blind(self) -> bool:
-        """An append whose rows came from elsewhere: it read nothing and takes nothing away."""
+        """Whether it is an append that read nothing of the table and removes nothing."""
         unchanged = self.says.metadata is None and self.says.protocol is None and not self.says.domains
         return self.reads is None and not self.touched_paths and not self.does.recommits and unchanged
 
@@ -260,7 +260,7 @@ class Transaction:
 
     @lazy
     def restated_paths(self) -> frozenset[str]:
-        """The paths of live files that it names again without taking them away."""
+        """The paths of live files that it adds again without removing them."""
         does, base = self.does, self.base
         if base is None or does.data_change or not base.files_are_loaded:
             return does.recommits
@@ -269,7 +269,7 @@ class Transaction:
 
     @property
     def only_deletes(self) -> bool:
-        """Whether it takes rows away and brings none."""
+        """Whether it deletes rows and adds none."""
         return bool(self.touched_paths) and len(self.does.adds) == 0
 
     @property
@@ -283,50 +283,50 @@ class Transaction:
 
     @property
     def predicate(self) -> str:
-        """What it read, for messages."""
+        """The condition of its reads, for messages."""
         return self.reads.condition.text if self.reads else "nothing is read"
 
     def with_steps(self, steps: Iterable[Step]) -> Transaction:
-        """With these steps besides those that it has."""
+        """The transaction with further steps."""
         return replace(self, info=replace(self.info, steps=RowPlan.of([*self.info.steps.steps, *steps])))
 
     def with_counts(self, **counts: int) -> Transaction:
-        """With these metrics added to those that it has."""
-        known = self.info.metrics
-        merged = {**known, **{name: known.get(name, 0) + count for name, count in counts.items()}}
+        """The transaction with these metrics added to its own."""
+        metrics = self.info.metrics
+        merged = {**metrics, **{name: metrics.get(name, 0) + count for name, count in counts.items()}}
         return replace(self, info=replace(self.info, metrics=merged))
 
 
 def is_blind_append(commit: Commit) -> bool:
-    """Whether a winner is a blind append: it says so *and* holds nothing but new data (a false flag alone is not
-    believed). One without a file is one too, such as an append of no rows.
+    """Whether a winner is a blind append: it declares so *and* holds nothing but new data (a false flag alone does not
+    count). An append without files, as of no rows, is one too.
     """
     head = commit.head
-    says_so = head.info.get("isBlindAppend") is True and READ not in tags_of(commit)
-    only_adds = len(commit.removes) == 0 and not commit.has_change_feed and head.kinds <= _OF_APPENDS
-    only_mark = all(each.domain == row_tracking.DOMAIN for each in head.domains)  # the mark goes with every new row
-    return says_so and only_adds and only_mark and _are_new_data(commit.adds)
+    is_declared = head.info.get("isBlindAppend") is True and READ not in tags_of(commit)
+    only_adds = len(commit.removes) == 0 and not commit.has_change_feed and head.kinds <= _APPEND_KINDS
+    only_mark = all(domain.domain == row_tracking.DOMAIN for domain in head.domains)  # the mark goes with every new row
+    return is_declared and only_adds and only_mark and _are_new_data(commit.adds)
 
 
 def is_vacuum(commit: Commit) -> bool:
-    """Whether a winner only says that a VACUUM began or ended, which reads and changes no row."""
+    """Whether a winner only records that a VACUUM began or ended, which reads and changes no row."""
     operation = commit.head.info.get("operation")
     return operation in (START, END) and commit.head.kinds == {"commitInfo"} and _holds_no_file(commit)
 
 
 def reservation_of(commit: Commit) -> str | None:
-    """The writer for whom a winner reserved identity values, if its content agrees that it did nothing else but change
-    the metadata. Whether that moved marks only, `is_watermark` says.
+    """The writer for whom a winner reserved identity values, if its content agrees that it only changed the metadata.
+    Whether that moved marks only is up to `is_watermark`.
     """
     tags = tags_of(commit)
     writer = tags.get(RESERVED_FOR)
-    says_so = commit.head.info.get("operation") == RESERVES and isinstance(writer, str) and READ not in tags
-    alone = commit.head.kinds == _OF_RESERVATIONS and _holds_no_file(commit)
-    return writer if says_so and alone else None
+    is_declared = commit.head.info.get("operation") == RESERVES and isinstance(writer, str) and READ not in tags
+    is_only_metadata = commit.head.kinds == _RESERVATION_KINDS and _holds_no_file(commit)
+    return writer if is_declared and is_only_metadata else None
 
 
 def tags_of(commit: Commit) -> Mapping[str, Any]:
-    """The tags of a winner; none where they are no object."""
+    """The tags of a winner; none where they are no JSON object."""
     tags = commit.head.info.get("tags")
     return tags if isinstance(tags, Mapping) else {}
 
@@ -336,7 +336,7 @@ def _holds_no_file(commit: Commit) -> bool:
 
 
 def only_deletes(commit: Commit) -> bool:
-    """Whether a winner takes rows away and brings none: each of its adds only re-marks a file that it removes."""
+    """Whether a winner deletes rows and adds none: each of its adds only re-marks a file that it removes."""
     if len(commit.removes) == 0:
         return False
     if len(commit.adds) == 0:
@@ -345,6 +345,6 @@ def only_deletes(commit: Commit) -> bool:
 
 
 def _are_new_data(adds: pa.Table) -> bool:
-    """New rows have no deletion vector yet, and say that they change data."""
-    whole = adds["deletionVector"].null_count == len(adds)
-    return whole and bool(pc.all(pc.fill_null(adds["dataChange"], False), min_count=0).as_py())
+    """Whether the files are new: without a deletion vector, and declared to change data."""
+    has_no_vector = adds["deletionVector"].null_count == len(adds)
+    return has_no_vector and bool(pc.all(pc.fill_null(adds["dataChange"], False), min_count=0).as_py())

@@ -39,7 +39,7 @@
     │   │   ├── RestoreFilesMissing
     │   │   └── ChangeFilesMissing
     │   └── UnsupportedFeature
-    ├── InputError                      what the caller asked for (also a pyspark AnalysisException)
+    ├── InputError                      the caller's request is refused (also a pyspark AnalysisException)
     │   ├── InvalidCondition
     │   │   ├── UnreadableExpression    (also a pyspark ParseException)
     │   │   ├── Nondeterministic

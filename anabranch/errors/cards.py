@@ -21,15 +21,15 @@ _OURS = f"{Path(__file__).resolve().parent.parent}/"
 _HINT = "For the whole traceback: %xmode Verbose, then %tb."
 _WHAT, _WIDTH = "What", 12
 NOWHERE = "none in particular"
-"""The file, or the rows, of a conflict that is about none."""
+"""The file, or the rows, of a conflict that concerns none in particular."""
 
 
 class Card:
     """A conflict that IPython shows as a card."""
 
     def _repr_html_(self) -> str:
-        said = card_sections(self)
-        return facts(f"{type(self).__name__}: {said.pop(_WHAT)}", said)
+        sections = card_sections(self)
+        return facts(f"{type(self).__name__}: {sections.pop(_WHAT)}", sections)
 
     def _render_traceback_(self: Any) -> list[str]:
         """IPython's hook: the lines to show instead of the whole traceback."""
@@ -40,37 +40,37 @@ class Card:
 
 
 def card_sections(error: Any) -> dict[str, str]:
-    """What the card says, by its headings, without what the error does not know."""
-    known = {name: value for name, value in error.facts.items() if value not in (None, "", NOWHERE)}
-    said = {
+    """The texts of the card by heading, without facts that the error lacks."""
+    known_facts = {name: value for name, value in error.facts.items() if value not in (None, "", NOWHERE)}
+    sections = {
         _WHAT: error.what_happened(),
-        "Why": known.get("explanation"),
-        "Winner": known.get("winner"),
-        "Ours": " ".join(_ours(known)),
+        "Why": known_facts.get("explanation"),
+        "Winner": known_facts.get("winner"),
+        "Ours": " ".join(_describe_ours(known_facts)),
         "Rule": error.getCondition(),
-        "File": known.get("file"),
-        "Rows": known.get("shown"),
-        "What to do": known.get("suggestion"),
+        "File": known_facts.get("file"),
+        "Rows": known_facts.get("shown"),
+        "What to do": known_facts.get("suggestion"),
     }
-    return {heading: plain(value) for heading, value in said.items() if value}
+    return {heading: plain(value) for heading, value in sections.items() if value}
 
 
-def _ours(known: dict[str, Any]) -> Iterator[str]:
-    if "operation" in known:
-        yield str(known["operation"])
-    if "predicate" in known:
-        yield f"where {known['predicate']}"
-    if "base_version" in known:
-        yield f"based on version {known['base_version']}"
-    if "user" in known:
-        yield f"by {known['user']}"
+def _describe_ours(known_facts: dict[str, Any]) -> Iterator[str]:
+    if "operation" in known_facts:
+        yield str(known_facts["operation"])
+    if "predicate" in known_facts:
+        yield f"where {known_facts['predicate']}"
+    if "base_version" in known_facts:
+        yield f"based on version {known_facts['base_version']}"
+    if "user" in known_facts:
+        yield f"by {known_facts['user']}"
 
 
 def as_text(error: Any) -> str:
     """The card as lines of text."""
-    said = card_sections(error)
-    lines = [said.pop(_WHAT), ""]
-    for heading, value in said.items():
+    sections = card_sections(error)
+    lines = [sections.pop(_WHAT), ""]
+    for heading, value in sections.items():
         first, *rest = value.splitlines()
         lines += [f"  {heading:<{_WIDTH}}{first}", *(f"  {'':<{_WIDTH}}{line}" for line in rest)]
     return "\n".join([*lines, "", _HINT])
@@ -88,14 +88,14 @@ def _render_traceback(error: BaseException) -> list[str]:
 
 def without_ours(whole: TracebackType | None) -> TracebackType | None:
     """The frames of a traceback that are neither ours nor the shell's; all of them where none is left."""
-    kept, theirs = list[TracebackType](), whole
-    while theirs is not None:
-        if not _is_ours(theirs.tb_frame):
-            kept.append(theirs)
-        theirs = theirs.tb_next
+    frames, current = list[TracebackType](), whole
+    while current is not None:
+        if not _is_ours(current.tb_frame):
+            frames.append(current)
+        current = current.tb_next
     chain: TracebackType | None = None
-    for each in reversed(kept):
-        chain = TracebackType(chain, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for step in reversed(frames):
+        chain = TracebackType(chain, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return chain or whole
 
 

@@ -21,9 +21,9 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
     ``winner_version``, ``winner_operation``, ``winner_user``, ``winner_timestamp`` (in milliseconds) and
     ``winner_txn_id``; ``operation``, ``predicate``, ``base_version``, ``user`` and ``timestamp`` of ours; ``file``,
     ``rows`` (a few positions in it), ``row_count`` (how many there are) and ``samples`` (the values of the few) where
-    rows are the reason; ``suggestion``, and ``narrower``, what to add to the
-    condition, where that is known. It is not ``retryable`` where the
-    rows to be written were read from the table before the command: the same DataFrame would bring the same rows.
+    rows are the reason; ``suggestion``, and ``narrower``, what to add to the condition, where that is known. It is not
+    ``retryable`` where the rows to be written were read from the table before the command: the same DataFrame would
+    have the same rows.
     Source: Databricks documentation, "Isolation levels and write conflicts", section "Write conflicts".
     """
 
@@ -45,10 +45,10 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
         self.retryable = facts["retryable"]
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the sentences that say where, as far as that is known."""
-        said = {heading: facts.get(name) for heading, name in (("File", "file"), ("Rows", "shown"))}
-        known = [f" {heading}: {words}." for heading, words in said.items() if words and words != NOWHERE]
-        return {**facts, "place": "".join(known)}
+        """The facts, with the sentences on file and rows as far as these are known."""
+        places = {heading: facts.get(name) for heading, name in (("File", "file"), ("Rows", "shown"))}
+        parts = [f" {heading}: {words}." for heading, words in places.items() if words and words != NOWHERE]
+        return {**facts, "place": "".join(parts)}
 
     def getCondition(self) -> str:
         """The condition with its sub-condition, such as ``DELTA_CONCURRENT_APPEND.ROW_LEVEL_CHANGES``."""
@@ -58,9 +58,9 @@ class DeltaConcurrentModificationException(AnabranchError, Card, twin("DeltaConc
     getErrorClass = getCondition
 
     def what_happened(self) -> str:
-        """The first sentences of the message, of which the reason, the winner and the advice are facts of their own."""
-        known = {**self.facts, "explanation": "", "suggestion": ""}
-        return self.template.removesuffix(_CONFLICT).format_map(Facts(known)).strip()
+        """The first sentences of the message, without the reason, the winner and the advice."""
+        facts = {**self.facts, "explanation": "", "suggestion": ""}
+        return self.template.removesuffix(_CONFLICT).format_map(Facts(facts)).strip()
 
 
 class ConcurrentAppendException(DeltaConcurrentModificationException, twin("ConcurrentAppendException")):  # type: ignore[misc]
@@ -92,7 +92,7 @@ class MetadataChangedException(DeltaConcurrentModificationException, twin("Metad
 
 
 class ProtocolChangedException(DeltaConcurrentModificationException, twin("ProtocolChangedException")):  # type: ignore[misc]
-    """The table's protocol was changed, or the table was created by somebody else."""
+    """The table's protocol was changed, or the table was created by another transaction."""
 
     condition = "DELTA_PROTOCOL_CHANGED"
     template = "The protocol of the table at {table} was changed, or the table was created." + _CONFLICT
@@ -115,7 +115,7 @@ class ConcurrentWriteException(DeltaConcurrentModificationException, twin("Concu
 class StagedFilesVacuumed(ConcurrentWriteException):
     """Files that this transaction had staged and not yet committed were removed.
 
-    The transaction paused for long, or a VACUUM retained almost nothing, or somebody put the table's folder back from a
+    The transaction paused for long, or a VACUUM retained almost nothing, or the table's folder was restored from a
     backup. Facts: ``table``, ``file``.
     """
 

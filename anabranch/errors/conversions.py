@@ -58,7 +58,7 @@ class ConversionRefused(InputError):
 
 
 class NameNotConverted(InputError):
-    """A Parquet table is to be converted by its name, which cannot be given to the Delta table in one step."""
+    """A Parquet table is to be converted by its name, which cannot become the Delta table's in one step."""
 
     condition = "CONVERSION_BY_NAME"
     sql_state = "0A000"
@@ -77,7 +77,7 @@ class CloneRefused(InputError):
 
 
 class UnsupportedCloneSource(InputError):
-    """What is to be cloned is neither a Delta table nor Parquet files."""
+    """The source to clone is neither a Delta table nor Parquet files."""
 
     condition = "DELTA_CLONE_UNSUPPORTED_SOURCE"
     sql_state = "0AKDC"

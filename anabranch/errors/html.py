@@ -1,10 +1,10 @@
 """Values as HTML tables, for notebooks.
 
-Knows HTML, and no value of ours by its name. Guarantees: every text is escaped, shows no secret of a location, and has
-its invisible characters spelled out, since whoever wrote the table may have chosen it; nothing runs and nothing is
-loaded; long texts and long lists are cut, and say so.
+Knows HTML, and no value of ours by its name. Guarantees: every text is escaped, without secrets of a location, and with
+invisible characters spelled out, since an attacker may have chosen it; nothing runs and nothing is loaded; long texts
+and long lists are truncated visibly.
 
-It is in the lowest package because conflicts show themselves by it too.
+It is in the lowest package because conflicts are shown by it, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from anabranch.errors.secrets import without_secrets
 
-MOST_ROWS, MOST_ITEMS, MOST_CHARACTERS, _DEEPEST = 50, 25, 500, 3
+MOST_ROWS, MOST_ITEMS, MOST_CHARACTERS, _MAX_DEPTH = 50, 25, 500, 3
 _LEFT = ' style="text-align:left"'
 _CELL = ' style="text-align:left;vertical-align:top;white-space:pre-wrap"'
 
@@ -49,36 +49,42 @@ class ShownAsTable:
 
 
 def facts(caption: str, pairs: Mapping[str, Any], deep: int = 0) -> str:
-    """A table with a row for each name and its value."""
+    """A table with a row for each name and value."""
     rows = (f"<tr><th scope=row{_LEFT}>{text(name)}</th>{_cell(value, deep)}</tr>" for name, value in pairs.items())
     return _table(caption, rows)
 
 
 def table(caption: str, rows: Sequence[Mapping[str, Any]], deep: int = 0) -> str:
-    """A table of the first of these rows, with a column for each key that has a value in one of those."""
-    few = rows[: MOST_ITEMS if deep else MOST_ROWS]
+    """A table of the first rows, with a column for each key that has a value in one of them."""
+    shown = rows[: MOST_ITEMS if deep else MOST_ROWS]
     names = [
-        name for name in dict.fromkeys(name for row in few for name in row) if any(_has_value(r, name) for r in few)
+        name for name in dict.fromkeys(name for row in shown for name in row) if any(_has_value(r, name) for r in shown)
     ]
     head = "".join(f"<th scope=col{_LEFT}>{text(name)}</th>" for name in names)
-    body = ("<tr>" + "".join(_cell(row.get(name), deep) for name in names) + "</tr>" for row in few)
-    more = [f"<tr><td colspan={len(names) or 1}{_CELL}>{text(_more(rows, few))}</td></tr>"] if _more(rows, few) else []
+    body = ("<tr>" + "".join(_cell(row.get(name), deep) for name in names) + "</tr>" for row in shown)
+    more = (
+        [f"<tr><td colspan={len(names) or 1}{_CELL}>{text(_more(rows, shown))}</td></tr>"] if _more(rows, shown) else []
+    )
     return _table(caption, [f"<tr>{head}</tr>", *body, *more])
 
 
 def text(value: Any) -> str:
     """One value as escaped text."""
-    said = plain(value)
-    return html.escape(said if len(said) <= MOST_CHARACTERS else said[: MOST_CHARACTERS - 1] + "…")
+    shown = plain(value)
+    return html.escape(shown if len(shown) <= MOST_CHARACTERS else shown[: MOST_CHARACTERS - 1] + "…")
 
 
 def plain(value: Any) -> str:
-    """One value as text that can be shown anywhere: without secrets, with what cannot be seen spelled out."""
-    said = without_secrets(str(value))
-    return said if said.isprintable() else "".join(each if _shows(each) else _escape_character(each) for each in said)
+    """One value as text that can be shown anywhere: without secrets, with invisible characters spelled out."""
+    cleaned = without_secrets(str(value))
+    return (
+        cleaned
+        if cleaned.isprintable()
+        else "".join(character if _is_visible(character) else _escape_character(character) for character in cleaned)
+    )
 
 
-def _shows(character: str) -> bool:
+def _is_visible(character: str) -> bool:
     return character.isprintable() or character == "\n"
 
 
@@ -96,25 +102,25 @@ def _cell(value: Any, deep: int) -> str:
 
 
 def _inner(value: Any, deep: int) -> str:
-    """What stands in a cell: a table for what has parts, a line for each item of a list, or the text."""
-    if value is None or deep > _DEEPEST:
+    """The content of a cell: a table for a value with parts, a line for each item of a list, or the text."""
+    if value is None or deep > _MAX_DEPTH:
         return "" if value is None else text(value)
     if is_dataclass(value):
         return facts("", _fields(value), deep)
     if isinstance(value, Mapping):
-        return _lines([f"{plain(name)}: {plain(each)}" for name, each in value.items()])
+        return _lines([f"{plain(name)}: {plain(item)}" for name, item in value.items()])
     if isinstance(value, Set):
         return _lines(sorted(map(str, value)))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        records = [_record(each) for each in value]
-        are_rows = bool(records) and all(isinstance(each, Mapping) for each in records)
+        records = [_record(item) for item in value]
+        are_rows = bool(records) and all(isinstance(record, Mapping) for record in records)
         return table("", records, deep) if are_rows else _lines(records)
     return text(value)
 
 
 def _lines(items: Sequence[Any]) -> str:
-    few = items[:MOST_ITEMS]
-    return "<br>".join([*map(text, few), *([text(_more(items, few))] if _more(items, few) else [])])
+    shown = items[:MOST_ITEMS]
+    return "<br>".join([*map(text, shown), *([text(_more(items, shown))] if _more(items, shown) else [])])
 
 
 def _more(all_of: Sequence[Any], shown: Sequence[Any]) -> str:
@@ -133,4 +139,4 @@ def _record(value: Any) -> Any:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value) if each.repr}
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.repr}

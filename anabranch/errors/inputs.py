@@ -100,19 +100,19 @@ class UnknownColumn(InputError):
         super().__init__(**{**facts, "columns": facts.get("columns") or "none"})
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the clause of a MERGE that names the column, where there is one."""
+        """The facts, with the clause of a MERGE that names the column, if any."""
         column, clause = facts.get("column"), facts.get("clause")
-        given = f"given columns {facts.get('columns')}"
-        said = (
-            f"Cannot resolve {column} in {clause} clause {given}"
+        listed = f"given columns {facts.get('columns')}"
+        subject = (
+            f"Cannot resolve {column} in {clause} clause {listed}"
             if clause
             else f"The column {column} cannot be resolved"
         )
-        return {"said": said, **facts}
+        return {"said": subject, **facts}
 
 
 class TableWithoutColumns(InputError):
-    """The rows of a table are asked for that was created without columns, and has none yet."""
+    """A table that was created without columns, and has none yet, is read."""
 
     condition = "DELTA_READ_TABLE_WITHOUT_COLUMNS"
     sql_state = "428GU"
@@ -202,7 +202,7 @@ _KNOWN = ("delta.", "anabranch.", "sparkSession")
 
 
 class ValueRefused(InputError):
-    """A named value is refused; it is not shown where its name is that of a secret."""
+    """A named value is refused; the error hides the value where its name is that of a secret."""
 
     condition = "VALUE_REFUSED"
     template = "{name} cannot be {value}: {reason}"
@@ -218,10 +218,10 @@ _SHORT = 3
 
 
 def _without(value: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts without a value in their texts; a short one only where it is no part of a longer word."""
-    said = re.compile(re.escape(value) if len(value) > _SHORT else rf"(?<!\w){re.escape(value)}(?!\w)")
+    """The facts without a value in their texts; a short value is replaced only where it is a whole word."""
+    pattern = re.compile(re.escape(value) if len(value) > _SHORT else rf"(?<!\w){re.escape(value)}(?!\w)")
     return {
-        name: said.sub("***", fact) if isinstance(fact, str) and name not in ("option", "property") else fact
+        name: pattern.sub("***", fact) if isinstance(fact, str) and name not in ("option", "property") else fact
         for name, fact in facts.items()
     }
 
@@ -242,7 +242,7 @@ class InvalidOption(ValueRefused, of_pyspark("IllegalArgumentException")):  # ty
     template = "The option {option} cannot be {value}: {reason}"
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The facts, where None as value is an option that was not given."""
+        """The facts; a value of None means that the option is missing."""
         return {**facts, "value": "left out"} if facts.get("value", self) is None else facts
 
 
@@ -261,7 +261,7 @@ class InvalidArgument(InvalidOption, TypeError, ValueError):
     template = "The argument {option} cannot be {value}: {reason}"
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The facts as they are: None was given."""
+        """The facts as they are: here None is the value."""
         return facts
 
 
@@ -280,7 +280,7 @@ def check_location(location: Any) -> None:
 
 
 def _describe_type(value: Any) -> str:
-    """What a value is, which is not shown: it may hold a secret."""
+    """The type of a value; the value itself may hold a secret."""
     return "None" if value is None else f"of the type {type(value).__name__}"
 
 
@@ -424,7 +424,7 @@ class NotBuilt(InputError):
 
 
 class NeedsSpark(InputError):
-    """What was asked of a table without a session takes Spark; nothing was read or written. ``reason`` says why."""
+    """An operation on a table without a session needs Spark; nothing was read or written. ``reason`` explains why."""
 
     condition = "NEEDS_SPARK"
     sql_state = "0A000"
@@ -432,7 +432,7 @@ class NeedsSpark(InputError):
 
 
 class StatementNeedsSpark(NeedsSpark):
-    """A statement of the command line takes Spark, and was to be run without it; ``reason`` says why."""
+    """A statement of the command line needs Spark, and was run without it; ``reason`` explains why."""
 
     condition = "STATEMENT_NEEDS_SPARK"
     template = "{what} needs Spark ({reason}). {instead}"

@@ -38,7 +38,7 @@ class TemporaryInView(InputError):
 
 
 class ViewIsNoTable(InputError):
-    """A command would write or change rows of a view."""
+    """A command would write or change the rows of a view."""
 
     condition = "EXPECT_TABLE_NOT_VIEW"
     sql_state = "42809"
@@ -76,7 +76,7 @@ class NoPlaceForNames(InputError):
 
 
 class UnreadableEntry(InputError):
-    """The catalog's text about a table does not tell where the table lies: something in it looks like its location."""
+    """The catalog's text about a table does not reveal its location: something in it looks like its location."""
 
     condition = "UNREADABLE_CATALOG_ENTRY"
     sql_state = "55000"

@@ -1,8 +1,8 @@
-"""What a process keeps between calls, all of it in one place.
+"""Everything that a process keeps between calls, in one place.
 
-It stands in the lowest room, since every room keeps something. Guarantees: each kind has a bound, and what was used
-least recently goes first; all of it is safe under threads; `forget` drops whatever can be found again. What no bound
-can be set to, since it could not be found again, is `held`, with the reason beside it.
+It is in the lowest room, since every room keeps something. Guarantees: each kind has a bound, and the least recently
+used entry is dropped first; all of it is thread-safe; `forget` drops whatever can be recomputed. Objects that cannot be
+recomputed have no bound; `held` lists them with the reason.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Cache(MutableMapping[K, V], Generic[K, V]):
-    """A mapping of at most so many entries; a look at one makes it the most recently used.
+    """A mapping with a maximum number of entries; reading an entry makes it the most recently used.
 
     Attributes:
-        lock: to be held where several steps belong together.
-        dropped: whether an entry had to go since there were too many.
+        lock: to be acquired where several steps belong together.
+        dropped: whether an entry was dropped because the mapping was full.
     """
 
     def __init__(self, at_most: int) -> None:
@@ -34,9 +34,9 @@ class Cache(MutableMapping[K, V], Generic[K, V]):
 
     def __getitem__(self, key: K) -> V:
         with self.lock:
-            found = self._entries[key]
+            value = self._entries[key]
             self._entries.move_to_end(key)
-            return found
+            return value
 
     def __setitem__(self, key: K, value: V) -> None:
         with self.lock:
@@ -58,46 +58,46 @@ class Cache(MutableMapping[K, V], Generic[K, V]):
         return len(self._entries)
 
     def pop(self, key: K, *default: Any) -> Any:
-        """As of a dict, in one step."""
+        """As of a dict, atomically."""
         with self.lock:
             return self._entries.pop(key, *default)
 
     def swap(self, entries: OrderedDict[K, V]) -> OrderedDict[K, V]:
-        """Keep these from now on; gives what was kept."""
+        """Replace the entries; returns the old ones."""
         with self.lock:
             self._entries, before = entries, self._entries
             return before
 
     def add(self, key: K, value: V) -> bool:
-        """Put an entry where there is none; False where there is one."""
+        """Put an entry unless there is one; True if it was put."""
         with self.lock:
             is_new = key not in self._entries
             self[key] = value
             return is_new
 
     def lighten(self, weight: Callable[[V], int], at_most: int) -> None:
-        """Drop what was used least recently until the rest has no more weight than this; what was used last stays."""
+        """Drop the least recently used entries until the total weight is at most this; the last used one stays."""
         with self.lock:
             weights = {key: weight(value) for key, value in self._entries.items()}
-            left = sum(weights.values())
+            total = sum(weights.values())
             for key in list(weights)[:-1]:
-                if left <= at_most:
+                if total <= at_most:
                     break
                 del self._entries[key]
-                left, self.dropped = left - weights[key], True
+                total, self.dropped = total - weights[key], True
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all entries."""
         with self.lock:
             self._entries.clear()
             self.dropped = False
 
 
 class PerObject(WeakKeyDictionary[K, V], Generic[K, V]):
-    """What is kept of objects for as long as they live, sessions for one; bounded by their number.
+    """Values for objects, such as sessions, for as long as these live; bounded by their number.
 
     Attributes:
-        lock: to be held where several steps belong together.
+        lock: to be acquired where several steps belong together.
     """
 
     def __init__(self) -> None:
@@ -106,59 +106,59 @@ class PerObject(WeakKeyDictionary[K, V], Generic[K, V]):
 
 
 class ProcessState:
-    """The kinds that there are, by their names."""
+    """The kinds of kept values, by name."""
 
     def __init__(self) -> None:
         self.bounds: dict[str, int | None] = {}
-        """How many entries each kind may have; None: as many as there are objects that live."""
+        """Maximum number of entries of each kind; None: as many as there are living objects."""
         self.held: dict[str, str] = {}
-        """What cannot be found again, and why it needs no bound."""
+        """Objects that cannot be recomputed, and why they need no bound."""
         self._clear: dict[str, Callable[[], None]] = {}
         self._caches: list[Cache[Any, Any]] = []
 
     def cache(self, name: str, at_most: int) -> Cache[Any, Any]:
-        """A new kind."""
-        found: Cache[Any, Any] = Cache(at_most)
-        self._register(name, at_most, found.clear)
-        self._caches.append(found)
-        return found
+        """Register a new kind with a bound."""
+        created: Cache[Any, Any] = Cache(at_most)
+        self._register(name, at_most, created.clear)
+        self._caches.append(created)
+        return created
 
     def per_object(self, name: str) -> PerObject[Any, Any]:
-        """A new kind, of objects that live."""
-        found: PerObject[Any, Any] = PerObject()
-        self._register(name, None, found.clear)
-        return found
+        """Register a new kind, of living objects."""
+        created: PerObject[Any, Any] = PerObject()
+        self._register(name, None, created.clear)
+        return created
 
     def memo(self, name: str, at_most: int) -> Callable[[_Function], _Function]:
-        """Make a pure function remember its results; they are a new kind."""
+        """Make a pure function remember its results, as a new kind."""
 
-        def remembering(function: _Function) -> _Function:
-            found: Any = lru_cache(at_most)(function)
-            self._register(name, at_most, found.cache_clear)
-            return found
+        def remember(function: _Function) -> _Function:
+            remembered: Any = lru_cache(at_most)(function)
+            self._register(name, at_most, remembered.cache_clear)
+            return remembered
 
-        return remembering
+        return remember
 
     def hold(self, name: str, why: str) -> Callable[[V], V]:
-        """Say of an object that it is kept, and why it needs no bound; `forget` leaves it as it is."""
+        """Register an object that `forget` never drops, with the reason why it needs no bound."""
         self._check_new(name)
         self.held[name] = why
-        return lambda each: each
+        return lambda value: value
 
     def forget(self, name: str | None = None) -> None:
-        """Drop all that is kept of one kind, or of all."""
-        for each in [name] if name is not None else list(self._clear):
-            self._clear[each]()
+        """Drop the values of one kind, or of all."""
+        for kind in [name] if name is not None else list(self._clear):
+            self._clear[kind]()
 
     @contextmanager
     def as_another_process(self) -> Iterator[None]:
         """Run a block with caches of its own, empty at first, as another process would; for tests on one thread."""
-        kept = [each.swap(OrderedDict()) for each in self._caches]
+        saved = [c.swap(OrderedDict()) for c in self._caches]
         try:
             yield
         finally:
-            for each, entries in zip(self._caches, kept, strict=True):
-                each.swap(entries)
+            for c, entries in zip(self._caches, saved, strict=True):
+                c.swap(entries)
 
     def _register(self, name: str, bound: int | None, clear: Callable[[], None]) -> None:
         self._check_new(name)

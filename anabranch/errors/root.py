@@ -46,7 +46,7 @@ def of_pyspark(name: str) -> type:
 
 
 _PATHS = ("file", "name", "reason")
-"""Facts that hold paths, with partition values in folder names."""
+"""Facts that hold paths, which may have partition values in folder names."""
 _TABLES = ("table", "root", "source")
 """Facts that name a table by its URL."""
 _Error = TypeVar("_Error", bound="AnabranchError")
@@ -60,7 +60,7 @@ class Facts(dict[str, Any]):
 
 
 class AnabranchError(_Base):
-    """The root: ``condition`` is the stable name, ``sql_state`` the SQLSTATE, ``facts`` what differs from case to case.
+    """The root: ``condition`` is the stable name, ``sql_state`` the SQLSTATE, ``facts`` the details of the case.
 
     Facts that are texts show locations without secrets (`anabranch.errors.secrets.without_secrets`). For an SQL
     statement the fact ``excerpt`` shows the line, with carets below the word at fault.
@@ -79,15 +79,15 @@ class AnabranchError(_Base):
     prefix = ""
 
     def __init__(self, **facts: Any) -> None:
-        shown = all(may_show_rows(facts.get(each)) for each in _TABLES)
+        shown = all(may_show_rows(facts.get(n)) for n in _TABLES)
         facts = facts if shown else self.without_rows(facts)
         facts = {name: without_secrets(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         self.facts: Mapping[str, Any] = facts
-        said = f"[{self.getCondition()}] {self.prefix}{self.template.format_map(Facts(self.message_facts(facts)))}"
-        self.message = visible(without_secrets(f"{said}\n{facts['excerpt']}" if facts.get("excerpt") else said))
+        text = f"[{self.getCondition()}] {self.prefix}{self.template.format_map(Facts(self.message_facts(facts)))}"
+        self.message = visible(without_secrets(f"{text}\n{facts['excerpt']}" if facts.get("excerpt") else text))
         super().__init__(self.message)
         if hides_any():
-            self.__suppress_context__ = True  # which tracebacks show, and which may quote a row
+            self.__suppress_context__ = True  # tracebacks show it, and it may quote a row
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})
@@ -120,15 +120,15 @@ class AnabranchError(_Base):
         return {**facts, **paths}
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The facts by the names in the template; a subclass may add words that are made of several."""
+        """The facts by the names in the template; a subclass may add words made of several facts."""
         return facts
 
     def pointing(self: _Error, excerpt: str) -> _Error:
-        """The same error with the excerpt of the statement at fault; an error that has one keeps it."""
+        """The error with the excerpt of the statement at fault; an error that has an excerpt keeps it."""
         return self if self.facts.get("excerpt") else type(self)(**{**self.facts, "excerpt": excerpt})
 
     def of(self: _Error, table: str) -> _Error:
-        """The same error of a table; one that names a table keeps it."""
+        """The error for a table; an error that names a table keeps it."""
         return self if self.facts.get("table") else type(self)(**{**self.facts, "table": table})
 
     def getMessageParameters(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Whether error messages may show values of rows.
 
 Knows the environment, and each table's properties as last read in this process. Guarantee: where either forbids it, no
-error of ours holds a value of a row, in its text or its facts; when in doubt, none is shown.
+error of ours holds a value of a row, in its text or its facts; in doubt, none is shown.
 
 It is in the lowest package because errors themselves need it.
 """
@@ -27,15 +27,15 @@ NOT_SHOWN = "values of rows are not shown (anabranch.rowsInErrors)"
 
 _NO = ("false", "0", "no", "off")
 _VALUE = re.compile(r"(?<=[^\s/='\"`])=[^/'\"`\n]*+")
-"""An equals sign behind a name, and a partition value if a slash follows."""
+"""Matches an equals sign after a name with the text behind it, which is a partition value if a slash follows."""
 _hidden = cache("tables whose rows are not shown", 10_000)
-"""By their URLs, with the newest version that said so. Where there were too many, no table's rows are shown."""
+"""The newest version that hides rows, by table URL. Once entries had to be dropped, no table's rows are shown."""
 _read: ContextVar[list[bool] | None] = ContextVar("anabranch_rows_read", default=None)
-"""None outside a statement; within one, not empty once it reads a table whose rows are not shown."""
+"""None outside a statement; within one, a list that is not empty once it reads a table whose rows are not shown."""
 
 
 def note(table: str, version: int, configuration: Mapping[str, str]) -> None:
-    """Remember what a version of a table says; an older version that shows rows does not count."""
+    """Remember the setting of a version of a table; an older version that shows rows does not count."""
     with _hidden.lock:
         if not shows(configuration):
             _hidden[table] = max(version, _hidden.get(table, version))
@@ -72,9 +72,9 @@ def statement() -> Iterator[None]:
 
 def keep_out() -> None:
     """Keep rows out of all further messages of this statement: it reads a table whose rows are not shown."""
-    found = _read.get()
-    if found is not None:
-        found.append(True)
+    reads = _read.get()
+    if reads is not None:
+        reads.append(True)
 
 
 def hides_any() -> bool:
@@ -99,7 +99,7 @@ def without_partitions(path: str) -> str:
         >>> without_partitions("day=2020-01-31/part-0.parquet")
         'day=*/part-0.parquet'
     """
-    return _VALUE.sub(lambda found: "=*" if path.startswith("/", found.end()) else found[0], path)
+    return _VALUE.sub(lambda match: "=*" if path.startswith("/", match.end()) else match[0], path)
 
 
 def _environment_shows() -> bool:

@@ -17,9 +17,9 @@ class ExecutionFailed(AnabranchError):
 
 
 class StagedFilesRemain(AnabranchError):
-    """What a first attempt had written could not be removed, so no second one may write to its folder.
+    """Files of a first attempt could not be removed, so no second one may write to its folder.
 
-    Nothing was committed, and what was written belongs to no version. Facts: ``table``, ``file``, ``reason``.
+    Nothing was committed, and the files belong to no version. Facts: ``table``, ``file``, ``reason``.
     """
 
     condition = "STAGED_FILES_REMAIN"
@@ -49,7 +49,7 @@ class MissingPySpark(AnabranchError, ModuleNotFoundError):
 
 @contextmanager
 def needs_pyspark(what: str) -> Iterator[None]:
-    """Within the block modules are imported that need PySpark. Raises MissingPySpark: it is not installed."""
+    """Import modules that need PySpark within the block. Raises MissingPySpark: it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -59,7 +59,7 @@ def needs_pyspark(what: str) -> Iterator[None]:
 
 
 class CommitOutcomeUnknown(AnabranchError):
-    """The store never said whether the commit was written: it is in the log once, or not at all.
+    """The store did not confirm or deny a commit: it is in the log once, or not at all.
 
     Not retryable: look for ``txn_id`` in the table's history first, then decide. All files of the transaction are kept.
     """

@@ -2,8 +2,8 @@
 
 Knows URLs and which of their parts are credentials: user names and passwords before a host, signatures and tokens after
 a question mark or number sign. Guarantee: `without_secrets` is the only spelling of locations in messages, log records,
-table logs, catalogs and representations; a location without a secret is unchanged. The time grows as the text does,
-whatever it holds: a pattern that does not fit at one place is not tried again on what it has seen.
+table logs, catalogs and representations; a location without a secret is unchanged. The time is linear in the text's
+length: a pattern that fails at one place does not scan the same text again.
 
 It is in the lowest package because every error uses it.
 """
@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 _REST = r"[^\s'\"`<>]*(?:\s+[?&#;]\s*[\w.%-]+=[^\s'\"`<>]*)*"
-"""What follows the slashes: up to a blank or quote, and further parameters after blanks."""
+"""The text after the slashes: up to a blank or quote, and further parameters after blanks."""
 _URL = re.compile(rf"(?<![\w/.+-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>/++)(?P<rest>{_REST})")
-_WHOLE = re.compile(_URL.pattern.replace(_REST, ".*"), re.DOTALL)
-_HOST_ALONE = re.compile(rf"(?<![\w:/.+-])(?P<scheme>)(?P<slashes>//)(?P<rest>(?=[^\s/]*[:@]){_REST})")
+_WHOLE_URL = re.compile(_URL.pattern.replace(_REST, ".*"), re.DOTALL)
+_URL_WITHOUT_SCHEME = re.compile(rf"(?<![\w:/.+-])(?P<scheme>)(?P<slashes>//)(?P<rest>(?=[^\s/]*[:@]){_REST})")
 """A URL without a scheme: ``//user:password@host``."""
-_WITHIN = re.compile(
+_URL_IN_PATH = re.compile(
     r"(?<![A-Za-z+.-])(?P<scheme>s3[an]?|gs|az|azure|adl|abfss?|wasbs?|https?|(?:web)?hdfs|oss|ftp|memory)"
     r":(?P<slashes>/++)(?P<rest>[^\s/:@]*:[^\s@]*@)",
     re.IGNORECASE,
@@ -40,15 +40,15 @@ _PARAMETER = re.compile(
     rf"(?P<sign>[?#&;]|{_SIGN})\s*(?:(?P<key>[\w.%-]+?)(?:=|%3D)|[\w.%-]*(?=(?:{_SIGN})(?![\w.%-]))|[\w.%-]*+)",
     re.ASCII | re.IGNORECASE,
 )
-"""A parameter; without a key what is none, as far as none begins in it."""
-_ENCODED = 3
-"""How many times the name of a parameter may be percent-encoded."""
+"""A parameter; text without a key is skipped as far as no parameter begins in it."""
+_MAX_ENCODINGS = 3
+"""Maximum number of times that the name of a parameter may be percent-encoded."""
 _TAGS = (
     r"AWSAccessKeyId|SignatureProvided|StringToSign|StringToSignBytes|CanonicalRequest|CanonicalRequestBytes"
     r"|Token(?:-\d+)?|SecurityToken|X-Amz-Security-Token"
 )
 _OPENING, _CLOSING = re.compile(f"<({_TAGS})>"), re.compile(f"</({_TAGS})>")
-"""Around what S3 repeats of a request that it refused."""
+"""Tags around the parts of a refused request that S3 repeats."""
 
 
 def without_secrets(text: str) -> str:
@@ -63,16 +63,16 @@ def without_secrets(text: str) -> str:
     text = _without_answers(text) if "</" in text else text
     if "//" not in text and ":/" not in text:
         return text
-    whole = _WHOLE.fullmatch(text)
+    whole = _WHOLE_URL.fullmatch(text)
     is_one = whole is not None and not any(sign in text for sign in "'\"`")
     if whole is not None and is_one and (_URL.fullmatch(text) or "@" in whole["rest"]):
         return _redact_url(**whole.groupdict())
-    return _without_passwords(_HOST_ALONE.sub(_redact_match, _URL.sub(_redact_match, text)))
+    return _without_passwords(_URL_WITHOUT_SCHEME.sub(_redact_match, _URL.sub(_redact_match, text)))
 
 
 def without_user(url: str) -> str:
     """A URL without user and password; a container before the host stays."""
-    match = _WHOLE.fullmatch(url)
+    match = _WHOLE_URL.fullmatch(url)
     if match is None or match["scheme"].lower() == "file":
         return url
     return f"{match['scheme']}:{match['slashes']}{_without_user(match['scheme'].lower(), match['rest'])}"
@@ -80,7 +80,7 @@ def without_user(url: str) -> str:
 
 def is_ambiguous(url: str) -> bool:
     """Whether it is unclear where a URL's password ends, because a slash and another ``@`` follow."""
-    match = _WHOLE.fullmatch(url)
+    match = _WHOLE_URL.fullmatch(url)
     authority, _, path = match["rest"].partition("/") if match is not None else ("", "", "")
     user, at, host = authority.rpartition("@")
     return path.count("@") > (0 if at else 1) and ":" in (user if at else host) and _PORT.fullmatch(authority) is None
@@ -107,13 +107,13 @@ def without_texts(text: str, secrets: Iterable[str]) -> str:
 
 def is_secret(key: str) -> bool:
     """Whether an option or URL parameter, perhaps percent-encoded, has the name of a secret."""
-    for _ in range(_ENCODED):
+    for _ in range(_MAX_ENCODINGS):
         key = unquote(key)
     return _KEY.search(key) is not None
 
 
 def _spellings(letter: str) -> str:
-    """A pattern of the ways in which a letter may be written."""
+    """A pattern of all spellings of a letter."""
     number = f"0{{0,8}}{ord(letter):x}"
     percent = "".join(f"%(?:25){{0,8}}{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
     units = letter.encode("utf-16-be", "surrogatepass").hex()
@@ -124,27 +124,27 @@ def _spellings(letter: str) -> str:
 
 
 def _without_answers(text: str) -> str:
-    """Without what stands between the tags of an answer of S3."""
-    last = {found[1]: found.start() for found in _CLOSING.finditer(text)}
+    """A text without the parts between the tags of an answer of S3."""
+    last = {match[1]: match.start() for match in _CLOSING.finditer(text)}
     pieces, end = [], 0
-    for found in _OPENING.finditer(text):
-        if end <= found.start() < last.get(found[1], -1):
-            pieces += [text[end : found.start()], f"<{found[1]}/>"]
-            end = text.index(f"</{found[1]}>", found.end()) + len(f"</{found[1]}>")
+    for match in _OPENING.finditer(text):
+        if end <= match.start() < last.get(match[1], -1):
+            pieces += [text[end : match.start()], f"<{match[1]}/>"]
+            end = text.index(f"</{match[1]}>", match.end()) + len(f"</{match[1]}>")
     return "".join([*pieces, text[end:]])
 
 
 def _without_passwords(text: str) -> str:
-    """Without users and passwords in the middle of paths; blanks and quotes end a path."""
+    """A text without users and passwords in the middle of paths; blanks and quotes end a path."""
     return _RUN.sub(lambda run: _path_without_password(run[0]), text) if "@" in text else text
 
 
 def _path_without_password(path: str) -> str:
-    found = _WITHIN.search(path, 0, path.rfind("@") + 1)
-    if found is None:
+    match = _URL_IN_PATH.search(path, 0, path.rfind("@") + 1)
+    if match is None:
         return path
-    rest = path[found.start("rest") :]
-    return path[: found.start()] + _redact_url(found["scheme"], found["slashes"], rest)
+    rest = path[match.start("rest") :]
+    return path[: match.start()] + _redact_url(match["scheme"], match["slashes"], rest)
 
 
 def _redact_match(match: re.Match[str]) -> str:
@@ -157,29 +157,29 @@ def _redact_url(scheme: str, slashes: str, rest: str) -> str:
     if scheme == "file":  # where names may hold any sign
         rest = _without_user(scheme, rest) if slashes == "//" else rest
         return before + _without_passwords(rest)
-    kept = _without_parameters(_without_user(scheme, rest))
-    return before + (re.split(r"[?#]", kept, maxsplit=1)[0].rstrip() if scheme in ("http", "https") else kept)
+    clean = _without_parameters(_without_user(scheme, rest))
+    return before + (re.split(r"[?#]", clean, maxsplit=1)[0].rstrip() if scheme in ("http", "https") else clean)
 
 
 def _without_user(scheme: str, rest: str) -> str:
-    """Without user and password; a secret may itself hold slashes and ``@``."""
+    """The rest of a URL without user and password; a secret may itself hold slashes and ``@``."""
     authority, slash, path = rest.partition("/")
     if "@" in authority:
         user, _, host = authority.rpartition("@")
-        if ":" in user and "@" in path:  # it is unclear whether that is the password's, so everything before it goes
+        if ":" in user and "@" in path:  # the password's end is unclear, so everything before the last @ is removed
             return rest.rpartition("@")[2]
         container = f"{user.partition(':')[0]}@" if scheme in _CONTAINERS else ""
         return f"{container}{host}{slash}{path}"
     if _PORT.fullmatch(authority) or ":" not in authority:
         return rest
-    _, at, host = rest.rpartition("@")  # no port stands there, so it is a password with a slash, or one without a host
+    _, at, host = rest.rpartition("@")  # this is no port, so it is a password with a slash, or one without a host
     return host if at else authority.partition(":")[0] + slash + path
 
 
 def _without_parameters(text: str) -> str:
-    """Without all parameters if one of them is a secret."""
-    found = [each for each in _PARAMETER.finditer(text) if each["key"]]
-    if not any(is_secret(each["key"]) for each in found):
+    """A text without all parameters if one of them is a secret."""
+    parameters = [p for p in _PARAMETER.finditer(text) if p["key"]]
+    if not any(is_secret(p["key"]) for p in parameters):
         return text
-    starts = [each.start() for each in found if each["sign"] in "?#"] or [found[0].start()]
+    starts = [p.start() for p in parameters if p["sign"] in "?#"] or [parameters[0].start()]
     return text[: starts[0]].rstrip("?&#; \t\r\n")

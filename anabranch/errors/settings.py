@@ -7,7 +7,7 @@ from anabranch.errors.root import of_pyspark
 
 
 class UnsupportedSetting(InputError, of_pyspark("IllegalArgumentException")):  # type: ignore[misc]
-    """A session setting requests what is not supported, or has a value that it does not take."""
+    """A session setting requests something that is not supported, or has an invalid value."""
 
     condition = "UNSUPPORTED_SETTING"
     sql_state = "0A000"
@@ -15,7 +15,7 @@ class UnsupportedSetting(InputError, of_pyspark("IllegalArgumentException")):  #
 
 
 class MissingDeltaJars(UnsupportedSetting):
-    """A session names delta-spark's catalog, and its JARs are not there: Spark opens no table by any name."""
+    """A session names delta-spark's catalog, and its JARs are missing: Spark opens no table by any name."""
 
     condition = "MISSING_DELTA_JARS"
     sql_state = "46103"

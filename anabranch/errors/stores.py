@@ -20,7 +20,7 @@ class NotFound(StoreError):
 
 
 class AlreadyExists(StoreError):
-    """Put-if-absent lost: the name already holds somebody's bytes."""
+    """Put-if-absent lost: the name already has bytes."""
 
     condition = "STORE_NAME_TAKEN"
     template = "{name} already exists under {root}."
@@ -43,7 +43,7 @@ class StorePermissionDenied(StoreError):
 
 
 class NoCredentials(StorePermissionDenied):
-    """Nobody gives credentials for the bucket: no environment, no options, and no role of the machine."""
+    """There are no credentials for the bucket: not in the environment or the options, and no role of the machine."""
 
     condition = "STORE_WITHOUT_CREDENTIALS"
     template = "There are no credentials for {root}: {instead}"
@@ -58,7 +58,7 @@ class NoSuchBucket(StoreError):
 
 
 class WrongRegion(StoreError):
-    """The bucket is in another region than the one that was asked."""
+    """The bucket is in another region than the requested one."""
 
     condition = "STORE_IN_ANOTHER_REGION"
     sql_state = "42000"
@@ -68,7 +68,7 @@ class WrongRegion(StoreError):
 
 
 class MissingConnector(StoreError):
-    """Spark has no connector for the store: the JAR that knows it is missing."""
+    """Spark has no connector for the store: its JAR is missing."""
 
     condition = "STORE_WITHOUT_CONNECTOR"
     sql_state = "42000"

@@ -6,7 +6,7 @@ from anabranch.errors.tables import TableError, VersionNotFound
 
 
 class StreamStopped(TableError):
-    """A stream cannot read on: each of its kinds says at which version, why, and what to do."""
+    """A stream cannot continue: each subclass states the version, the reason and the remedy."""
 
     condition = "DELTA_STREAM_STOPPED"
     sql_state = "KD002"
@@ -14,7 +14,7 @@ class StreamStopped(TableError):
 
 
 class StreamMetadataChanged(StreamStopped):
-    """The metadata of the table changed while a stream read it; started again, the stream goes on with the new one."""
+    """The metadata of the table changed while a stream read it; a restarted stream continues with the new metadata."""
 
     condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     template = (
@@ -25,7 +25,7 @@ class StreamMetadataChanged(StreamStopped):
 
 
 class StreamSchemaIncompatible(StreamStopped):
-    """Rows that a stream has yet to read were written with columns that cannot be read as the table's columns now."""
+    """Rows that a stream has yet to read were written with columns that do not fit the table's present columns."""
 
     condition = "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"
     template = (
@@ -61,7 +61,7 @@ class StreamChanges(StreamStopped):
 
 
 class StreamTableReplaced(StreamStopped):
-    """The checkpoint of a stream is of another table than the one that is now at the path."""
+    """A stream's checkpoint belongs to another table than the one that is now at the path."""
 
     condition = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
     sql_state = "55019"
@@ -73,7 +73,7 @@ class StreamTableReplaced(StreamStopped):
 
 
 class InvalidStreamOffset(StreamStopped):
-    """What a checkpoint says of how far a stream has come is damaged, or not of this table's history."""
+    """The offset in a stream's checkpoint is damaged, or does not belong to this table's history."""
 
     condition = "DELTA_INVALID_SOURCE_OFFSET_FORMAT"
     sql_state = "42K0T"

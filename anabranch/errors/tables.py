@@ -39,12 +39,12 @@ class VersionNotFound(TableError, InputBase):
     )
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With what was asked for, where no command says it."""
+        """The facts, with a default for the requested operation."""
         return {"what": "time travel Delta table", **facts}
 
 
 class VersionReplaced(VersionNotFound):
-    """Rows come from a version of the table in whose place another commit stands now."""
+    """Rows come from a version of the table whose commit was replaced."""
 
     condition = "DELTA_VERSION_REPLACED"
     template = (
@@ -76,7 +76,7 @@ class TimestampBeforeEarliestCommit(TableError, InputBase):
     )
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With what was asked for."""
+        """The facts, with the requested timestamp in words."""
         return {"said": _moment(facts), **facts}
 
 
@@ -92,12 +92,12 @@ class TimestampAfterLatestCommit(TableError, InputBase):
     )
 
     def message_facts(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With what was asked for."""
+        """The facts, with the requested timestamp in words."""
         return {"said": _moment(facts), **facts}
 
 
 def _moment(facts: Mapping[str, Any]) -> str:
-    """How a sentence about a moment begins; a command may say what it was to do."""
+    """The beginning of a sentence about a timestamp; a command may name its operation."""
     what, timestamp = facts.get("what"), facts.get("timestamp", "unknown")
     return f"Cannot {what} to timestamp ({timestamp}) as it is" if what else f"The provided timestamp ({timestamp}) is"
 
@@ -130,7 +130,7 @@ class CorruptVector(TableError):
 
 
 class FileOutsideTable(TableError):
-    """The log names a file on another store, which nobody allowed; nothing was opened."""
+    """The log names a file on another store, which is not allowed; nothing was opened."""
 
     condition = "DELTA_FILE_OUTSIDE_TABLE"
     sql_state = "42501"
@@ -148,7 +148,7 @@ class InvalidPartitionValue(TableError):
     template = "The partition value {value} of column {column} is not a {type} (file {file}). Nothing was written."
 
     def without_rows(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Hides the value too."""
+        """Hide the value, too."""
         return {**super().without_rows(facts), "value": "*"}
 
 

@@ -1,7 +1,7 @@
-"""Texts of others as a terminal can show them.
+"""Foreign texts in a form that a terminal can show.
 
-Pure; knows which characters a terminal obeys instead of showing them. Guarantee: a text from here moves no cursor, sets
-no colour and no title, and does not turn the direction in which the rest of the line is read.
+Pure; knows which characters a terminal executes instead of showing them. Guarantee: a text from here moves no cursor,
+sets no colour and no title, and does not change the direction in which the rest of the line is read.
 
 It is in the lowest package because the message of every error uses it.
 """
@@ -10,30 +10,30 @@ from __future__ import annotations
 
 import re
 
-_OBEYED = re.compile(
+_CONTROL = re.compile(
     "\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters but for tabs and ends of lines, marks of direction, separators of lines, and lone surrogates."""
+"""Control characters except tabs and line ends, direction marks, line separators, and lone surrogates."""
 
 
 def visible(text: str) -> str:
-    r"""A text with what a terminal would obey spelled out; tabs and ends of lines stay.
+    r"""A text with control characters spelled out; tabs and line ends stay.
 
     Example:
         >>> visible("\x1b[31mred")
         '\\x1b[31mred'
     """
-    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def visible_json(text: str) -> str:
-    r"""JSON with what a terminal would obey spelled out, which says the same.
+    r"""JSON with control characters escaped, which has the same meaning.
 
     Example:
         >>> visible_json('"\x9b31mred"')
         '"\\u009b31mred"'
     """
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def amount(number: int, noun: str) -> str:

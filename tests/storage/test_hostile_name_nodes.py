@@ -205,7 +205,7 @@ def test_folders_without_an_end_are_refused(server: front.Front, names: list[str
 def test_a_packed_answer_is_not_unpacked(server: front.Front, call: str) -> None:
     bomb = gzip.compress(gzip.compress(bytes(1 << 26)))
     server.handle = lambda _: front.Answer(200, (("Content-Encoding", "gzip"),), bomb)
-    with pytest.raises(StoreError, match="packs its answer"):
+    with pytest.raises(StoreError, match="compresses its answer"):
         CALLS[call](at(server.server_port))
 
 

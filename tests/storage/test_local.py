@@ -153,10 +153,10 @@ def test_a_name_that_no_file_takes_is_not_said_to_be_lost_to_a_winner(tmp_path: 
     taken = tmp_path / "table" / "_delta_log" / f"{1:020}.json"
     NO_FILES[kind](str(taken))
     for put in (open_store(world.path).put_if_absent, open_store(world.path).put_hint):
-        with pytest.raises(StoreError, match="no file") as told:
+        with pytest.raises(StoreError, match="neither a file") as told:
             put(f"_delta_log/{1:020}.json", b"x")
         assert type(told.value) is StoreError
-    with pytest.raises(StoreError, match="no file"):
+    with pytest.raises(StoreError, match="neither a file"):
         world.append({"id": 2})
     assert [row["id"] for row in world.rows()] == [1]
     (taken.rmdir if taken.is_dir() and not taken.is_symlink() else taken.unlink)()

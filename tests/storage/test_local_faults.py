@@ -331,5 +331,5 @@ def test_a_write_under_way_is_neither_listed_nor_a_name(store: LocalStore) -> No
     assert store.list_from("folder/.") == store.list_all()
     puts = (partial(store.put, data=b""), partial(store.put_if_absent, data=b""))
     for call in (store.get, store.head, store.delete, *puts):
-        with pytest.raises(StoreError, match="kept for writes under way"):
+        with pytest.raises(StoreError, match="reserved for unfinished writes"):
             call(aside)

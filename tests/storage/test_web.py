@@ -226,7 +226,7 @@ def test_a_server_without_webdav_gives_files_and_no_listing(server: front.Front,
     store = open_store(f"{server.url}/dav/files/t")
     assert store.get("a/name") == b"12345"
     for call in (store.list_all, lambda: store.list_from("")):
-        with pytest.raises(StoreError, match="no WebDAV server"):
+        with pytest.raises(StoreError, match="not a WebDAV server"):
             call()
 
 

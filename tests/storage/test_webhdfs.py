@@ -164,7 +164,7 @@ def test_a_gateway_that_renames_in_another_way_is_not_believed(cluster: Urls) ->
 
     with front.serving(old) as names:
         store = open_store(f"webhdfs://127.0.0.1:{names.server_port}/gateway {next(fresh)}")
-        with pytest.raises(PutOutcomeUnknown, match="it is none"):
+        with pytest.raises(PutOutcomeUnknown, match="it is not one"):
             store.put_if_absent("name", b"x")
 
 
