@@ -1,5 +1,5 @@
-"""SQL statements: text to a value (`grammar`), and the value to a command (`executor`).
+"""SQL statements: parses text into values (`grammar`), and runs these as commands (`executor`).
 
-`conditions` and `merge_request` serve the Python doors too, which take the same texts. The room is not called ``sql``,
-since the package's attribute ``anabranch.sql`` is the public function.
+The Python API uses `conditions` and `merge_request` too, for the same texts. The package is not named ``sql``, since
+the attribute ``anabranch.sql`` is the public function.
 """

@@ -1,4 +1,4 @@
-"""Conditions and values as users write them, understood for the table and the session that they will meet."""
+"""Resolves conditions and values that users write, for a table's version and a session."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from anabranch.errors.inputs import check_text
 
 
 def resolve_condition(
-    given: Any,
+    user_condition: Any,
     snapshot: Snapshot,
     engine: SparkEngine,
     *,
@@ -47,40 +47,40 @@ def resolve_condition(
     alias: str | None = None,
     filled: bool = False,
 ) -> Condition:
-    """A condition as the user wrote it, for the version on which the command is to run.
+    """Resolve a user's condition for the version on which the command will run.
 
     Args:
-        queries: whether it may hold subqueries.
-        alias: the name by which it may speak of the table's columns.
-        filled: whether ``${…}`` is filled in already, as in the text of a statement.
+        queries: whether it may contain subqueries.
+        alias: the name that may qualify the table's columns.
+        filled: whether ``${…}`` is already substituted, as in the text of a statement.
 
     Raises:
-        InvalidArgument: it is neither text nor a Column.
-        InvalidCondition, NotBuilt: it cannot be used; as where it holds a subquery, and may not.
+        InvalidArgument: it is neither a string nor a Column.
+        InvalidCondition, NotBuilt: it cannot be used, for example because of a subquery.
     """
-    if not isinstance(given, str | TokenizedText | Column):
-        raise InvalidArgument(option="condition", value=given, reason="it takes SQL text or a Column.")
-    given = given if filled else as_spark_reads(given, engine)
+    if not isinstance(user_condition, str | TokenizedText | Column):
+        raise InvalidArgument(option="condition", value=user_condition, reason="it takes SQL text or a Column.")
+    user_condition = user_condition if filled else as_spark_reads(user_condition, engine)
     context = context_of(snapshot, engine)
     if alias is not None:
-        _refuse_two_meanings(given, alias, context)
-    if not isinstance(given, Column):
-        return condition(given, context, queries=queries, names=() if alias is None else (alias,))
-    return replace(column_condition(given, context, alias, queries=queries), alias=alias)
+        _refuse_ambiguous_alias(user_condition, alias, context)
+    if not isinstance(user_condition, Column):
+        return condition(user_condition, context, queries=queries, names=() if alias is None else (alias,))
+    return replace(column_condition(user_condition, context, alias, queries=queries), alias=alias)
 
 
-def as_spark_reads(given: Any, engine: SparkEngine) -> Any:
-    """A text as Spark reads it, ``${…}`` filled in from the session's settings; anything else as it is."""
-    return substitute_variables(given, engine.spark) if isinstance(given, str) else given
+def as_spark_reads(value: Any, engine: SparkEngine) -> Any:
+    """Substitute ``${…}`` in a string from the session's settings, as Spark does; return other values unchanged."""
+    return substitute_variables(value, engine.spark) if isinstance(value, str) else value
 
 
-def _refuse_two_meanings(given: str | TokenizedText | Column, alias: str, context: Context) -> None:
-    """Refuse what speaks by an alias that is the name of a column as well: ``t.x`` may be a member of that one.
+def _refuse_ambiguous_alias(user_condition: str | TokenizedText | Column, alias: str, context: Context) -> None:
+    """Refuse an alias that is also the name of a column: ``t.x`` may then be a field of that column.
 
     Raises:
-        InvalidCondition: it does.
+        InvalidCondition: the condition uses such an alias.
     """
-    text = given.text if isinstance(given, TokenizedText) else expression_text(given)
+    text = user_condition.text if isinstance(user_condition, TokenizedText) else expression_text(user_condition)
     if context.schema.find(alias) is not None and re.search(rf"\b{re.escape(alias)}`?\s*\.", text, re.IGNORECASE):
         reason = f"{alias} is the alias of the table, and the name of one of its columns: choose another alias."
         raise InvalidCondition(expression=text, table=context.table, reason=reason)
@@ -94,61 +94,63 @@ def resolve_values(
     *,
     filled: bool = False,
 ) -> dict[str, Any]:
-    """Values to be assigned to columns and members of structs, each of which may depend on its own row only; the clock
-    is fixed for all of them. ``filled`` as for `resolve_condition`.
+    """Resolve values to assign to columns and struct fields, by their keys.
+
+    A value may depend on its own row only. All see the same current time. ``filled`` is as for `resolve_condition`.
 
     Raises:
-        UnknownColumn: a key names none of these. InvalidOption: one is set twice.
+        UnknownColumn: a key names no column. InvalidOption: a column is set twice.
         InvalidCondition, NotBuilt: a value cannot be used.
     """
     context = context_of(snapshot, engine)
 
-    def understood_value(value: str | TokenizedText | Column) -> Any:
+    def resolve_value(value: str | TokenizedText | Column) -> Any:
         value = value if filled else as_spark_reads(value, engine)
         if alias is not None:
-            _refuse_two_meanings(value, alias, context)
+            _refuse_ambiguous_alias(value, alias, context)
         if isinstance(value, Column):
-            computation, given = column_value(value, context, alias), value if alias is None else Named(value, alias)
-            return Computed(given, computation)
+            computation, column = column_value(value, context, alias), value if alias is None else Named(value, alias)
+            return Computed(column, computation)
         return assignment(value, context, () if alias is None else (alias,))
 
-    return map_values(resolve_assignments(values, "set", Sides(context.schema, (), alias), context), understood_value)
+    return map_values(resolve_assignments(values, "set", Sides(context.schema, (), alias), context), resolve_value)
 
 
 def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:
-    """What texts depend on from now on: a version's columns, this moment, the session's settings."""
+    """Return the context in which texts are resolved: a version's columns, the current time, the session's settings."""
     return context_for(snapshot.table, snapshot.schema, engine)
 
 
 def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
-    """The same for columns that are known, as of a table that is yet to be made."""
+    """As `context_of`, for given columns, such as those of a table to create."""
     now, settings = dt.datetime.now(dt.UTC), engine.settings()
     timestamp = TIMESTAMP_TYPES.get(settings.get(TIMESTAMPS, "").upper())
-    named = schema.exactly() if _says_exact(settings) else schema
+    columns = schema.exactly() if _is_case_sensitive(settings) else schema
     zone, altered = settings["spark.sql.session.timeZone"], altered_settings(settings)
-    return Context(table, named, now, zone, engine.are_builtin, altered, timestamp)
+    return Context(table, columns, now, zone, engine.are_builtin, altered, timestamp)
 
 
 def is_exact(engine: SparkEngine) -> bool:
-    """Whether to the session a name in another case is another name."""
-    return _says_exact(engine.settings())
+    """Whether the session's names are case-sensitive."""
+    return _is_case_sensitive(engine.settings())
 
 
-def _says_exact(settings: Mapping[str, str]) -> bool:
+def _is_case_sensitive(settings: Mapping[str, str]) -> bool:
     return settings.get("spark.sql.caseSensitive", "false").lower() == "true"
 
 
 def with_session_case(schema: Struct, engine: SparkEngine) -> Struct:
-    """A table's columns as the session names them: to the letter, where it is case-sensitive."""
+    """Return a table's schema with the session's case sensitivity."""
     return schema.exactly() if is_exact(engine) else schema
 
 
 def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engine: SparkEngine) -> None:
-    """Raise an error unless a case-sensitive session names columns, or members of structs, to the letter; one that is
-    there in no case is left to the command.
+    """In a case-sensitive session, check the case of the names of columns and struct fields.
+
+    The command reports names that do not exist in any case.
 
     Raises:
-        UnknownColumn: one is there in another case only.
+        UnknownColumn: a name exists in another case only.
     """
     exact = with_session_case(schema, engine)
     for path in paths if exact.exact else ():
@@ -157,7 +159,7 @@ def check_named(schema: Struct, paths: Iterable[Sequence[str]], table: str, engi
 
 
 def is_there(schema: Struct, path: Sequence[str]) -> bool:
-    """Whether there is a column, or member of a struct, at a path."""
+    """Whether a column or a struct field exists at a path."""
     try:
         return field_at(schema, path) is not None
     except UnknownColumn:
@@ -165,11 +167,11 @@ def is_there(schema: Struct, path: Sequence[str]) -> bool:
 
 
 def check_rules(schema: Struct, properties: Mapping[str, str], table: Location, engine: SparkEngine) -> None:
-    """Raise an error unless the rules of a table to be made can be checked in every row.
+    """Check that the rules of a table to create can be evaluated in every row.
 
     Raises:
-        RuleRefused: an expression is made of more than a rule may be. InvalidCondition: it does not fit the columns.
-        ConstraintNotBoolean, GeneratedTypeMismatch, DefaultDoesNotFit: it is of another type.
+        RuleRefused: an expression contains more than a rule may. InvalidCondition: it does not fit the columns.
+        ConstraintNotBoolean, GeneratedTypeMismatch, DefaultDoesNotFit: it has the wrong type.
     """
     check_text("What a table says of itself", schema_json(schema))
     rules = rules_of(Metadata("", schema_json(schema), configuration=properties))

@@ -1,6 +1,6 @@
-"""A MERGE as a user asks for it, by SQL text or by the builder, and the one command that comes of it.
+"""A MERGE as a user specifies it, in SQL or by the builder, and the command for it.
 
-Guarantee: making the command reads nothing of the source but its columns.
+Guarantee: creating the command reads nothing of the source but its columns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ Request = TypeVar("Request", bound="MergeRequest")
 
 @dataclass(frozen=True, eq=False)
 class AskedClause:
-    """A WHEN clause as the user asked for it; ``values`` is None for ``*``, ``option`` what the caller calls it."""
+    """A WHEN clause as the user specified it.
+
+    Attributes:
+        values: the assignments; None for ``*``.
+        option: the caller's name for the values, for messages.
+    """
 
     when: When
     action: Action
@@ -50,7 +55,7 @@ class AskedClause:
     option: str = "set"
 
     def clause(self, sides: Sides, context: Context) -> Clause:
-        """The clause, with the table's own names for its columns."""
+        """Resolve the clause's columns to the table's names."""
         if self.action == "delete":
             return Clause(self.when, self.action, self.condition)
         try:
@@ -60,26 +65,26 @@ class AskedClause:
         return Clause(self.when, self.action, self.condition, values)
 
     def substitute_variables(self, engine: SparkEngine) -> AskedClause:
-        """The clause with its texts as Spark reads them."""
+        """Substitute ``${…}`` in the clause's texts, as Spark does."""
         values = None if self.values is None else {k: as_spark_reads(v, engine) for k, v in self.values.items()}
         return replace(self, condition=as_spark_reads(self.condition, engine), values=values)
 
 
 @dataclass(frozen=True, eq=False)
 class MergeRequest:
-    """What a MERGE is asked to do.
+    """The specification of a MERGE.
 
     Attributes:
         table: the target's location.
         engine: the engine that will run it.
         source: the rows to merge.
-        condition: what makes two rows a match, over both sides.
-        alias: the name by which the texts speak of the target.
+        condition: the ON condition over target and source.
+        alias: the target's alias in the texts.
         clauses: the WHEN clauses in their order.
-        source_alias: the alias of the source, where the caller gave it one; else Spark is asked for it.
-        whole: the files of a table, where the source is all of its rows.
         reads_target: whether the source was computed from the target, or from which version of it.
-        reads_anew: whether the source is computed anew where the request is made again, as in a statement.
+        reads_anew: whether the source is recomputed if the request is repeated, as in a statement.
+        source_alias: the source's alias, if the caller specified one; else the DataFrame's.
+        whole: the files of a table, if the source is all of its rows.
         evolves: whether the target may get columns and wider types from the source.
     """
 
@@ -96,16 +101,16 @@ class MergeRequest:
     evolves: bool = False
 
     def command(self, snapshot: Snapshot) -> Merge:
-        """The command for a version of the table; it has not run yet.
+        """Return the command for a version of the table, not yet run.
 
         Raises:
-            InvalidOption: there is no clause, or one that is not the last of its kind has no condition.
+            InvalidOption: there is no clause, or a clause that is not the last of its kind has no condition.
             UnknownColumn, SchemaMismatch, InvalidCondition: the request does not fit the table or the source.
         """
         check_order(self.clauses)
         context = context_of(snapshot, self.engine)
         sides = _sides(self, snapshot, context.schema)
-        clauses = [asked.clause(sides, context) for asked in self.clauses]
+        clauses = [when_clause.clause(sides, context) for when_clause in self.clauses]
         where, matching = analyze_merge(self.condition, clauses, sides, context)
         read = parse_declared_version("reads_target", self.reads_target, snapshot.version)
         parameters = parameters_of(where, matching)
@@ -113,21 +118,21 @@ class MergeRequest:
         return Merge(self.table, source, matching, where, parameters, sides.evolved, read, self.reads_anew)
 
     def substitute_variables(self: Request) -> Request:
-        """The same with ``${…}`` in its texts filled in, as Spark reads them."""
-        clauses = tuple(each.substitute_variables(self.engine) for each in self.clauses)
+        """Substitute ``${…}`` in the texts of the request, as Spark does."""
+        clauses = tuple(clause.substitute_variables(self.engine) for clause in self.clauses)
         return replace(self, condition=as_spark_reads(self.condition, self.engine), clauses=clauses)
 
 
-def _sides(asked: MergeRequest, snapshot: Snapshot, named: Struct) -> Sides:
-    """Both sides, with the table's columns as the session names them, and what they become if they may."""
-    alias = asked.source_alias or asked.engine.alias(asked.source)
-    described = all_nullable(asked.engine.describe(asked.source))
-    described = described.exactly() if named.exact else described
-    sides = Sides(named, tuple(asked.source.columns), asked.alias, alias, described=described)
-    if not (asked.evolves or asked.engine.merges_schema()):
+def _sides(request: MergeRequest, snapshot: Snapshot, columns: Struct) -> Sides:
+    """Return target and source, the target's columns with the session's case sensitivity, and the evolved schema."""
+    alias = request.source_alias or request.engine.alias(request.source)
+    source_schema = all_nullable(request.engine.describe(request.source))
+    source_schema = source_schema.exactly() if columns.exact else source_schema
+    sides = Sides(columns, tuple(request.source.columns), request.alias, alias, described=source_schema)
+    if not (request.evolves or request.engine.merges_schema()):
         return sides
     schema = snapshot.schema
-    for clause in asked.clauses:
+    for clause in request.clauses:
         if clause.action != "delete" and clause.when != "not matched by source":
             schema = evolve_by_clause(
                 clause.values, schema, sides, lambda was, rows: following(snapshot.metadata, rows, was)

@@ -1,7 +1,7 @@
-"""Plain rows: those of an INSERT whose VALUES are literals alone, which Spark need not make.
+"""Plain rows: evaluates an INSERT whose VALUES are all literals without Spark.
 
-Guarantee: the rows are those that Spark would make of the same text; where that is not certain, or the table makes
-something of rows by itself, there are none, and nothing was written.
+Guarantee: the rows equal Spark's for the same text. If that is uncertain, or the table computes values of its own,
+there is no result and nothing was written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from anabranch._sql.grammar.row_values import InsertRows
 from anabranch.errors import InvalidOption, UnknownColumn
 
 MOST_CELLS = 1000
-"""More literals are read faster by Spark."""
+"""Maximum number of literals; Spark evaluates more of them faster."""
 
 
 def plain_rows(
@@ -37,44 +37,44 @@ def plain_rows(
     *,
     most: int | None = MOST_CELLS,
 ) -> pa.Table | None:
-    """The rows under the table's columns; None where only Spark can say what they are, or that they cannot be.
+    """Evaluate the rows of an INSERT, with the table's columns; None if only Spark can evaluate or refuse them.
 
     Args:
-        fields: the columns that the statement gives values, in its order.
-        most: of so many literals, and no more.
+        fields: the columns that get values, in the statement's order.
+        most: the maximum number of literals; None for no limit.
 
     Raises:
-        Unsupported: only Spark says what a value is.
+        Unsupported: only Spark can evaluate a value.
     """
     rows = statement.values
     if not rows or statement.says_default or statement.by_name or statement.partition:
         return None
     if {len(row) for row in rows} != {len(fields)} or (most is not None and len(rows) * len(fields) > most):
         return None
-    if not _takes_rows_as_they_are(snapshot, fields):
+    if not _stores_rows_verbatim(snapshot, fields):
         return None
     stored = [
         _try_store_column(column, field, context) for column, field in zip(zip(*rows, strict=True), fields, strict=True)
     ]
-    known = [each for each in stored if each is not None]
-    if len(known) != len(stored):
+    stored_columns = [stored_column for stored_column in stored if stored_column is not None]
+    if len(stored_columns) != len(stored):
         return None
-    return rows_of(list(zip(*known, strict=True)), fields, snapshot.schema)
+    return rows_of(list(zip(*stored_columns, strict=True)), fields, snapshot.schema)
 
 
-def fields_of(statement: InsertRows, snapshot: Snapshot, named: Struct, static: Collection[str] = ()) -> list[Field]:
-    """The columns that an INSERT gives values, in its order, without those of a ``static`` partition.
+def fields_of(statement: InsertRows, snapshot: Snapshot, columns: Struct, static: Collection[str] = ()) -> list[Field]:
+    """Return the columns that an INSERT gives values, in its order, without those of a ``static`` partition.
 
     Raises:
-        UnknownColumn: one is not there. InvalidOption: it is named twice, or does not partition the table.
+        UnknownColumn: a column does not exist. InvalidOption: it is named twice, or does not partition the table.
     """
     for name, _ in statement.partition:
-        if field_of(name, snapshot, named).name not in snapshot.partition_columns:
+        if field_of(name, snapshot, columns).name not in snapshot.partition_columns:
             reason = f"the table is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}."
             raise InvalidOption(option="PARTITION", value=name, reason=reason)
     if statement.columns is None:
         return [field for field in snapshot.schema if field.name not in static]
-    fields = [field_of(name, snapshot, named) for name in statement.columns]
+    fields = [field_of(name, snapshot, columns) for name in statement.columns]
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1 or name in static:
@@ -82,44 +82,44 @@ def fields_of(statement: InsertRows, snapshot: Snapshot, named: Struct, static: 
     return fields
 
 
-def field_of(name: str, snapshot: Snapshot, named: Struct) -> Field:
-    """The column of a name; ``named`` says whether its case counts. Raises UnknownColumn: there is none."""
-    found = named.find(name)
-    if found is None:
+def field_of(name: str, snapshot: Snapshot, columns: Struct) -> Field:
+    """Return the column of a name; ``columns`` determines case sensitivity. Raises UnknownColumn if there is none."""
+    field = columns.find(name)
+    if field is None:
         raise UnknownColumn(table=snapshot.table, column=name, columns=", ".join(snapshot.schema.names))
-    return found
+    return field
 
 
-def _takes_rows_as_they_are(snapshot: Snapshot, fields: Sequence[Field]) -> bool:
-    """Whether the table computes no value, and has only columns that hold values as they are; NULL is what the other
-    columns have.
-    """
-    schema, given = snapshot.schema, {field.name for field in fields}
-    absent = [each for each in schema if each.name not in given]
-    computes = identities(schema) or any(default_of(each) is not None for each in absent)
+def _stores_rows_verbatim(snapshot: Snapshot, fields: Sequence[Field]) -> bool:
+    """Whether the table stores the values unchanged and computes none; columns without a value are NULL."""
+    schema, given_names = snapshot.schema, {field.name for field in fields}
+    absent = [field for field in schema if field.name not in given_names]
+    computes = identities(schema) or any(default_of(field) is not None for field in absent)
     computes = computes or bool(rules_of(snapshot.metadata).generated)
     return not computes and all(map(is_plain_column, schema))
 
 
 def _try_store_column(cells: Sequence[Expression | None], field: Field, context: Context) -> list[Computation] | None:
-    """What a column stores of the values that rows give it; None where only Spark says that. Spark makes one type of
-    all before it stores them, which changes no value where all are whole numbers, or all are decimals with room.
+    """Return what a column stores of the rows' values; None if only Spark can tell.
+
+    Spark casts all values to a common type before it stores them. That changes no value if all are whole numbers, or
+    all are decimals whose common type holds them.
     """
-    found = []
+    computations = []
     for cell in cells:
         value = None if cell is None or cell.references else computation_of(cell.source.text, context)
         if value is None or value.reason is not None or value.columns:
             return None
-        found.append(value)
-    kinds = [each.tree.type for each in found if each.tree.type != VOID]
-    if len(set(kinds)) > 1 and not _widen(kinds):
+        computations.append(value)
+    kinds = [computation.tree.type for computation in computations if computation.tree.type != VOID]
+    if len(set(kinds)) > 1 and not _have_common_type(kinds):
         return None
-    stored = [cast_to_column(each, field) for each in found]
-    return None if any(each.reason is not None for each in stored) else stored
+    stored = [cast_to_column(computation, field) for computation in computations]
+    return None if any(computation.reason is not None for computation in stored) else stored
 
 
-def _widen(kinds: Sequence[DataType | None]) -> bool:
-    """Whether types are of one family of exact numbers, one of which holds the values of all."""
+def _have_common_type(kinds: Sequence[DataType | None]) -> bool:
+    """Whether all types are integers, or all decimals, and have a common type that holds every value."""
     if not (all(kind in INTEGERS for kind in kinds) or all(decimal_of(str(kind)) for kind in kinds)):
         return False
     try:

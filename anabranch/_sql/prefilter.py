@@ -1,10 +1,9 @@
-"""The look at a text before it is read: whether it may touch a Delta table.
+"""Decides cheaply, before a statement is parsed, whether it may touch a Delta table.
 
-Most statements touch none, so this costs a small part of what cutting a text into words costs. Knows as much of the
-language as regular expressions can tell; `anabranch._sql.grammar.tables_read` knows it. Guarantee: it may say yes
-too often, never no where the answer is yes. Where it names the tables of a query, every table that a full reading finds
-is among the names: a name too many costs a look into the catalog, one too few would be a Delta table that nobody sees
-as one.
+Most statements touch none, so this costs a fraction of tokenizing the text. Uses regular expressions only;
+`anabranch._sql.grammar.tables_read` does the full analysis. Guarantee: no false negatives. The names that it finds in
+a query include every table that `tables_read` finds: a surplus name costs a look-up in the catalog, a missing one would
+send a Delta table to Spark.
 """
 
 from __future__ import annotations
@@ -24,50 +23,50 @@ _OWN = [word.lower() for word in sorted(DELTA_ONLY)]
 _BEGINNINGS = ("--", "/*", "begin", "commit", "rollback", "start", *_OWN)
 _BEFORE_NAMES = "from join using into overwrite table update describe desc show view column".split()  # noqa: SIM905
 _MAY_NAME = re.compile(rf"\b({'|'.join([*_BEFORE_NAMES, *_OWN])})\b", re.IGNORECASE)
-"""Words behind which a statement may name a table."""
+"""Words after which a statement may name a table."""
 _READS = re.compile(r"\s*+\(*+\s*+(select|with|from|values|explain)\b", re.IGNORECASE)
 _COMMENT = r"--(?:\\\n|[^\r\n])*+"
 _TAKES_NAMES = re.compile(rf"(?:\s++|{_COMMENT}|/\*(?s:.*?)\*/)*+(drop|alter)\b", re.IGNORECASE)
-_LONGEST = 200_000
+_MAX_LENGTH = 200_000
 _QUERY = re.compile(r"[\s(]*(?:select|with|from|values)\b", re.IGNORECASE)
 _OPAQUE = re.compile(
     r"(?<!\w)[rR](?:'[^']*'|\"[^\"]*\")|'(?:[^'\\]|\\.)*+(?:'|(?P<text>.?\Z))|\"(?:[^\"\\]|\\.)*+(?:\"|(?P<wide>.?\Z))"
     rf"|{_COMMENT}|/\*(?:.*?\*/|(?P<open>.*))|`(?:[^`]|``)*`",
     re.DOTALL,
 )
-"""Texts, comments and quoted names, whichever begins first; what has no end goes to the end."""
+"""String literals, comments and quoted names, whichever begins first; an open one extends to the end."""
 _UNCLEAR = ("'", '"', "`", "\\", ";", "/*", "*/")
-"""What is left of a text, a comment or a name that is more than it seems; or of several statements."""
-_WANTS = re.compile(r"(?<![\w.])(?=[fjutio])(?:from|join|using|table|into|overwrite)(?![\w.])")
-_ENDS = "|".join(sorted(ENDS_LIST - {"SELECT", "VALUES"})).lower()
-"""What ends a list, unless it is an alias; one goes on behind the alias of VALUES, which a look does not find."""
+"""Signs left over if a literal, a comment or a name is not what it seems, or if there are several statements."""
+_BEFORE_TABLE = re.compile(r"(?<![\w.])(?=[fjutio])(?:from|join|using|table|into|overwrite)(?![\w.])")
+_LIST_ENDS = "|".join(sorted(ENDS_LIST - {"SELECT", "VALUES"})).lower()
+"""Words that end a FROM clause unless they are aliases; not VALUES, since the clause goes on after its alias."""
 _SIGNS = re.compile(
-    rf"(?P<wants>{_WANTS.pattern})|(?P<ends>(?<![\w.])(?:{_ENDS}|select)(?![\w.]))|[(),]"
-    rf"|(?<![\w.])as\s+(?:{_ENDS})(?![\w.])"
+    rf"(?P<wants>{_BEFORE_TABLE.pattern})|(?P<ends>(?<![\w.])(?:{_LIST_ENDS}|select)(?![\w.]))|[(),]"
+    rf"|(?<![\w.])as\s+(?:{_LIST_ENDS})(?![\w.])"
 )
 _PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)\w+\b)"
 _NAME = re.compile(rf"[\s(]*(?!\d+\b)({_PART}(?:\.{_PART})*)(?!\s*\()")
 
 
 class Glance:
-    """What a look at a text tells; each answer is found when it is first asked for."""
+    """What regular expressions find out about a text; each property is computed on first use."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @lazy
     def is_ours(self) -> bool:
-        """Whether it could be Delta's by itself: a path stands in backticks behind ``delta`` or ``anabranch``, and what
-        only Delta has begins with a word of its own.
+        """Whether the text alone suggests a Delta statement: a path in backticks after ``delta`` or ``anabranch``, or a
+        first word that only Delta's statements have.
         """
         lowered = self.text.lower()
-        if "`" in self.text and any(each in lowered for each in _FORMATS):
+        if "`" in self.text and any(name in lowered for name in _FORMATS):
             return True
         return lowered.lstrip().startswith(_BEGINNINGS) or "table_changes" in lowered
 
     @lazy
     def is_computed(self) -> bool:
-        """Whether it may say a name, or a statement, by an expression: IDENTIFIER(…), EXECUTE IMMEDIATE."""
+        """Whether it may compute a name or a statement: IDENTIFIER(…), EXECUTE IMMEDIATE."""
         return computed_names.may_be_computed(self.text)
 
     @lazy
@@ -77,84 +76,84 @@ class Glance:
 
     @lazy
     def takes_names(self) -> bool:
-        """Whether it may take a name away, or change it."""
+        """Whether it may drop or alter a name."""
         return not self.reads and _TAKES_NAMES.match(self.text) is not None
 
     @lazy
     def may_name(self) -> bool:
-        """Whether it has a word behind which a table is named."""
+        """Whether it has a word after which a table may be named."""
         return _MAY_NAME.search(self.text) is not None
 
     @lazy
     def tables(self) -> frozenset[tuple[str, ...]] | None:
-        """The names by which a query may read tables, and perhaps more; None where a look does not tell.
+        """A superset of the names of tables that a query reads; None if regular expressions cannot tell.
 
         Example:
             >>> sorted(Glance("SELECT a FROM t, db.u WHERE s = 'FROM x'").tables)
             [('db', 'u'), ('t',)]
         """
-        return _tables(self.text) if self.reads else None
+        return _find_tables(self.text) if self.reads else None
 
 
 glance = memo("looks at statements", 512)(Glance)
-"""`Glance` of a text, kept for the next time that it comes."""
+"""Returns the `Glance` of a text, memoized by text."""
 
 
 def may_touch_delta(text: str, names: Names) -> bool:
-    """Whether a statement may touch a Delta table, by its path or by a name of these."""
-    seen = glance(text)
-    return seen.is_ours or names.may_know(seen)
+    """Whether a statement may touch a Delta table, by its path or by a name that ``names`` resolves."""
+    look = glance(text)
+    return look.is_ours or names.may_know(look)
 
 
-def _tables(text: str) -> frozenset[tuple[str, ...]] | None:
-    if len(text) > _LONGEST or "\ue000" in text or _QUERY.match(text) is None:
+def _find_tables(text: str) -> frozenset[tuple[str, ...]] | None:
+    if len(text) > _MAX_LENGTH or "\ue000" in text or _QUERY.match(text) is None:
         return None
     quoted: list[str] = []
-    plain = _OPAQUE.sub(lambda found: _blank(found, quoted), text).rstrip().removesuffix(";")
+    plain = _OPAQUE.sub(lambda match: _placeholder(match, quoted), text).rstrip().removesuffix(";")
     plain = ".".join(part.strip() for part in plain.split("."))
     small = plain.lower()
     if len(small) != len(plain) or "table_changes" in small or any(sign in plain for sign in _UNCLEAR):
-        return None  # of a feed, a text says the table's name
-    found = frozenset(_parts(name, quoted) for name in _names(plain, small))
-    numbers = any(part[:1].isdigit() for name in found for part in name[1:])  # `t .1` is a name and a number, perhaps
-    return None if numbers else found
+        return None  # the name of a change feed's table is a string literal
+    names = frozenset(_split_name(name, quoted) for name in _table_names(plain, small))
+    numbers = any(part[:1].isdigit() for name in names for part in name[1:])  # `t .1` is a name and a number, perhaps
+    return None if numbers else names
 
 
-def _blank(found: re.Match[str], quoted: list[str]) -> str:
-    """What stands in the place of a text, a comment or a quoted name; what has no end stays."""
-    said = found[0]
-    if found.lastgroup is not None:
-        return said
-    if said[0] != "`":
-        return " " if said[0] in "-/" else " 0 "
-    quoted.append(said[1:-1].replace("``", "`"))
+def _placeholder(match: re.Match[str], quoted: list[str]) -> str:
+    """Return the placeholder of a literal, a comment or a quoted name; one that is not closed stays."""
+    matched = match[0]
+    if match.lastgroup is not None:
+        return matched
+    if matched[0] != "`":
+        return " " if matched[0] in "-/" else " 0 "
+    quoted.append(matched[1:-1].replace("``", "`"))
     return f"\ue000{len(quoted) - 1}\ue001"
 
 
-def _names(plain: str, small: str) -> Iterator[str]:
-    """What stands where a table may; ``small`` is the text in small letters."""
+def _table_names(plain: str, small: str) -> Iterator[str]:
+    """Yield the names at the places of tables; ``small`` is the text in lower case."""
     end = 0
-    for word in _WANTS.finditer(small):
-        if word.start() >= end:  # else it was seen in the list of the one before
-            for end in _places(small, word.start()):
+    for word in _BEFORE_TABLE.finditer(small):
+        if word.start() >= end:  # else the list of the word before included it
+            for end in _table_positions(small, word.start()):
                 if (name := _NAME.match(plain, end)) is not None:
                     yield name[1]
 
 
-def _places(small: str, start: int) -> Iterator[int]:
-    """Behind which places a table may be named: behind a word that wants one, and commas, as far as its list goes."""
-    lists, wanted = [False], -1  # whether a list goes on, in each pair of parentheses; where another may begin
+def _table_positions(small: str, start: int) -> Iterator[int]:
+    """Yield the positions where a table may be named: after the word at ``start``, and after the commas of its list."""
+    lists, awaited = [False], -1  # per pair of parentheses, whether a list is open; where another may begin
     for sign in _SIGNS.finditer(small, start):
-        said, end = sign[0], sign.end()
-        begins = wanted >= 0 and not small[wanted : sign.start()].strip()
-        wanted = -1
-        if sign.lastgroup == "wants" or (said == "," and lists[-1]):
-            lists[-1], wanted = True, end
+        matched, end = sign[0], sign.end()
+        begins = awaited >= 0 and not small[awaited : sign.start()].strip()
+        awaited = -1
+        if sign.lastgroup == "wants" or (matched == "," and lists[-1]):
+            lists[-1], awaited = True, end
             yield end
-        elif said == "(":
+        elif matched == "(":
             lists.append(begins)
-            wanted = end if begins else -1
-        elif said == ")":
+            awaited = end if begins else -1
+        elif matched == ")":
             lists.pop()
         elif sign.lastgroup == "ends":
             lists[-1] = False
@@ -162,5 +161,5 @@ def _places(small: str, start: int) -> Iterator[int]:
             return
 
 
-def _parts(name: str, quoted: list[str]) -> tuple[str, ...]:
+def _split_name(name: str, quoted: list[str]) -> tuple[str, ...]:
     return tuple(quoted[int(part[1:-1])] if part[0] == "\ue000" else part for part in name.split("."))

@@ -1,7 +1,7 @@
-"""Reading: SQL text as a value that says what is asked, or as none of Delta's business.
+"""Parses SQL text into a statement, or decides that the text is Spark's.
 
-Knows no session: which names are Delta tables is asked of the caller. Guarantee: a statement that names no Delta table
-is None, whatever it is; of the others each is a value, or refused with the place where it is wrong.
+Knows no session: the caller resolves names to Delta tables. Guarantee: a text that names no Delta table gives None;
+any other gives a statement, or an error that points at the wrong place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anabranch._sql.registry import DELTA_ONLY, beginning_with
 from anabranch.errors import NameTaken, NotBuilt, SqlSyntaxError, TransactionStatement, UnsupportedCommand
 
 _BEGINS = (("BEGIN", "TRANSACTION"), ("START", "TRANSACTION"), ("BEGIN", "ATOMIC"))
-_NO_DELTA = {
+_UNSUPPORTED = {
     "ANALYZE": ("ANALYZE TABLE", "Statistics are kept for each file, and are collected as it is written."),
     "MSCK": ("MSCK REPAIR TABLE", PARTITIONS),
     "REPAIR": ("REPAIR TABLE", PARTITIONS),
@@ -32,10 +32,10 @@ _NO_DELTA = {
         "INSERT INTO … SELECT takes in the rows of files, CONVERT TO DELTA a folder of Parquet files.",
     ),
 }
-"""What of these no engine does to a Delta table, by its first word: its name, and what to do instead."""
+"""Statements that no engine runs on a Delta table, by their first word: the name, and what to do instead."""
 
 Makes = Callable[[Making], bool]
-"""Whether what a statement makes is a Delta table, or a view of one."""
+"""Whether a statement creates a Delta table, or a view of one."""
 
 
 def statement(
@@ -47,21 +47,21 @@ def statement(
     makes: Makes | None = None,
     shown: Locate | None = None,
 ) -> Statement | None:
-    """What a statement asks; None where it names no Delta table, and is Spark's as it stands.
+    """Parse a statement; None if it names no Delta table and is Spark's.
 
     Args:
         text: one statement; a semicolon may end it.
         args: the values of its parameters, a dict by name or a list, as for ``spark.sql``.
-        locate: where the Delta table of a name lies.
-        place: where one that is made under a name will lie; by default only what ``locate`` knows.
-        kept: as ``locate``, of what the catalog keeps under a name, whichever temporary view hides that.
-        makes: whether what is made so would be a Delta table; by default nothing is.
-        shown: where the table lies that a temporary view of a name shows as it is; by default there is none.
+        locate: resolves a name to a Delta table's location or a view.
+        place: resolves the name of a table to create to its location; by default ``locate``.
+        kept: as ``locate``, for the catalog's entry of a name, even if a temporary view hides it.
+        makes: whether the statement's target would be a Delta table; by default it never is.
+        shown: resolves the name of a temporary view to the table that it shows unchanged; by default there is none.
 
     Raises:
-        SqlSyntaxError: it is not put together as SQL is. UnknownTable: what only Delta has names no Delta table.
+        SqlSyntaxError: it is no valid SQL. UnknownTable: a statement that only Delta has names no Delta table.
         TransactionStatement: it begins or ends a transaction of several statements.
-        NotBuilt, InvalidOption: it asks for something that is refused.
+        NotBuilt, InvalidOption: it contains something that is refused.
 
     Example:
         >>> statement("DELETE FROM delta.`/t` WHERE id = :id", {"id": 3}, locate).where.text
@@ -73,75 +73,75 @@ def statement(
     _refuse_transactions(r)
     _check_single(r)
     try:
-        found = _by_grammar(r)
+        parsed = _parse(r)
     except SqlSyntaxError:
         if r.makes or r.names_delta() or word(r.tokens[0]) in DELTA_ONLY:
             raise
         return None
-    if found is not None:
-        return found
+    if parsed is not None:
+        return parsed
     r.i = 0
-    _refuse_unread(r, makes)
-    if not r.reads_delta() or r.at("DROP"):  # which reads nothing: Spark says of a view that it is no table
+    _refuse_unparsed(r, makes)
+    if not r.reads_delta() or r.at("DROP"):  # DROP reads nothing, and Spark reports that a view is no table
         return None
-    if r.ahead() not in READS and r.reads_views_of_spark():  # SHOW CREATE TABLE and the like: it knows them best
+    if r.ahead() not in READS and r.reads_views_of_spark():  # for example SHOW CREATE TABLE
         return None
     return _query_for_spark(r)
 
 
-def _by_grammar(r: Reader) -> Statement | None:
+def _parse(r: Reader) -> Statement | None:
     if r.at("WITH"):
-        return _behind_with(r)
+        return _parse_with(r)
     if r.at("EXPLAIN"):
         return _parse_explain(r)
     entries = beginning_with(r.ahead())
     for entry in entries:
-        before, behind = entry.of_table
-        if behind and takes(r, before):
+        before, after = entry.of_table
+        if after and takes(r, before):
             table = r.table(writes=True)
             if table is None:
                 return None
-            for each in entries:
-                if each.of_table[0] == before and takes(r, each.of_table[1]):
-                    found = each.grammar(r, table)
+            for candidate in entries:
+                if candidate.of_table[0] == before and takes(r, candidate.of_table[1]):
+                    parsed = candidate.grammar(r, table)
                     r.finish()
-                    return found
-            r.fail("this is no change that ALTER TABLE knows.")
-        if not behind and takes(r, entry.words):
+                    return parsed
+            r.fail("ALTER TABLE has no such change.")
+        if not after and takes(r, entry.words):
             return entry.grammar(r)
     return None
 
 
-def _behind_with(r: Reader) -> Statement | None:
-    """``WITH … INSERT INTO`` and ``WITH … MERGE INTO``: the names that it defines belong to the query.
+def _parse_with(r: Reader) -> Statement | None:
+    """Parse ``WITH … INSERT INTO`` and ``WITH … MERGE INTO``, whose CTEs belong to the query.
 
     Raises:
-        NotBuilt: it stands before a DELETE or UPDATE of a Delta table.
+        NotBuilt: the WITH precedes a DELETE or UPDATE of a Delta table.
     """
-    after = behind_with(r.tokens, _BEHIND_WITH)
+    after = behind_with(r.tokens, _WITH_GRAMMARS)
     if after is None:
         return None
     r.i = after + 1
-    return _BEHIND_WITH[word(r.tokens[after])](r, (0, after))
+    return _WITH_GRAMMARS[word(r.tokens[after])](r, (0, after))
 
 
 def _parse_explain(r: Reader) -> Statement | None:
-    """EXPLAIN of a change of rows; None where it is of a query, or touches no Delta table: Spark explains it then.
+    """Parse EXPLAIN of a change of rows; None for Spark's EXPLAIN, of a query or of no Delta table.
 
     Raises:
-        NotBuilt: it is of another statement.
+        NotBuilt: it explains another statement.
     """
     (entry,) = beginning_with("EXPLAIN")
     r.take("EXPLAIN")
     at = r.i
-    found = entry.grammar(r)
-    if found is not None:
-        return found
+    parsed = entry.grammar(r)
+    if parsed is not None:
+        return parsed
     r.i = at
-    _ = any(r.take(each) for each in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"))
-    if _by_grammar(r) is not None:
+    _ = any(r.take(mode) for mode in ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL"))
+    if _parse(r) is not None:
         what = "EXPLAIN of what is neither a query nor a change of rows"
-        raise NotBuilt(what=what, instead="Say it of the query that the statement reads.")
+        raise NotBuilt(what=what, instead="Explain the query that the statement reads.")
     return None
 
 
@@ -149,10 +149,10 @@ def _refuse_with(r: Reader, ctes: tuple[int, int]) -> None:
     verb = word(r.tokens[ctes[1]])
     (entry,) = beginning_with(verb)
     if entry.grammar(r) is not None:
-        raise NotBuilt(what=f"WITH before {verb}", instead="Say each query where it is used, or make it a view.")
+        raise NotBuilt(what=f"WITH before {verb}", instead="Write each query where it is used, or create a view.")
 
 
-_BEHIND_WITH: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] = {
+_WITH_GRAMMARS: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] = {
     "INSERT": row_changes.insert,
     "MERGE": row_changes.merge,
     "DELETE": _refuse_with,
@@ -160,11 +160,11 @@ _BEHIND_WITH: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] =
 }
 
 
-def _refuse_unread(r: Reader, makes: Makes | None) -> None:
-    """Hold that nothing that is not read here, and makes or writes a Delta table or its folder, is handed to Spark.
+def _refuse_unparsed(r: Reader, makes: Makes | None) -> None:
+    """Check that Spark does not get an unparsed statement that creates or writes a Delta table or its folder.
 
     Raises:
-        NotBuilt: it would.
+        NotBuilt: the statement is one.
     """
     if r.at("WITH"):
         _refuse_from_insert(r)
@@ -172,18 +172,18 @@ def _refuse_unread(r: Reader, makes: Makes | None) -> None:
     writes_folder = r.at("INSERT", "OVERWRITE") and "DIRECTORY" in (r.ahead(2), r.ahead(3))
     if makes is None or not (r.at("CREATE") or r.at("REPLACE") or writes_folder):
         return
-    made = making(r.tokens, 1)
-    if made.format is not None and makes(made):
+    target = making(r.tokens, 1)
+    if target.format is not None and makes(target):
         what = "INSERT OVERWRITE DIRECTORY" if writes_folder else f"this {r.ahead()}"
         instead = "CREATE TABLE of a name, or of a path in backticks, makes a Delta table; a view is made AS a query."
-        raise NotBuilt(what=f"{what} USING {made.format}", instead=instead)
+        raise NotBuilt(what=f"{what} USING {target.format}", instead=instead)
 
 
 def _refuse_like(r: Reader) -> None:
-    """Hold that no table of another format is made LIKE a Delta table, which Spark cannot open, or under its name.
+    """Check that no table of another format is created LIKE a Delta table, or under the name of one.
 
     Raises:
-        NotBuilt: it is like one. NameTaken: it would have the name of one.
+        NotBuilt: it is LIKE a Delta table, which Spark cannot open. NameTaken: a Delta table has its name.
     """
     at = r.i
     makes = takes(r, "CREATE [EXTERNAL] TABLE") and not r.take("IF", "NOT", "EXISTS") and r.is_name()
@@ -191,17 +191,17 @@ def _refuse_like(r: Reader) -> None:
     if not name or not r.take("LIKE"):
         r.i = at
         return
-    there = r.find_location(name) if makes else None
-    if there is not None and not isinstance(there, View):
-        raise NameTaken(name=name_to_sql(name), table=str(there))
+    existing = r.find_location(name) if makes else None
+    if existing is not None and not isinstance(existing, View):
+        raise NameTaken(name=name_to_sql(name), table=str(existing))
     if r.is_name() and r.find_location(r.path()) is not None:
-        instead = "Say CREATE TABLE … USING that format AS SELECT * FROM it LIMIT 0."
+        instead = "Use CREATE TABLE … USING that format AS SELECT * FROM it LIMIT 0."
         raise NotBuilt(what="CREATE TABLE … LIKE a Delta table USING another format", instead=instead)
     r.i = at
 
 
 def _refuse_from_insert(r: Reader) -> None:
-    """Hold that no ``WITH … FROM … INSERT INTO …``, perhaps of several tables, writes to a Delta table.
+    """Check that no ``WITH … FROM … INSERT INTO …``, into one table or several, writes to a Delta table.
 
     Raises:
         NotBuilt: it does.
@@ -211,15 +211,15 @@ def _refuse_from_insert(r: Reader) -> None:
         if word(token) == "INSERT" and (r.take("INSERT", "INTO") or r.take("INSERT", "OVERWRITE")):
             r.take("TABLE")
             if r.is_name() and r.find_location(r.path()) is not None:
-                raise NotBuilt(what="FROM before INSERT", instead="Say each as INSERT INTO … SELECT … FROM.")
+                raise NotBuilt(what="FROM before INSERT", instead="Write each as INSERT INTO … SELECT … FROM.")
     r.i = 0
 
 
 def _query_for_spark(r: Reader) -> Query:
-    """What Spark runs itself, with the Delta tables that it reads put into its place.
+    """Return a statement that Spark runs itself, with references to the Delta tables that it reads.
 
     Raises:
-        NotBuilt: Spark would write or keep something that it cannot. UnsupportedCommand: no engine could.
+        NotBuilt: Spark would write or store something that it cannot. UnsupportedCommand: no engine runs it.
     """
     first = "(" if r.is_type(TokenType.L_PAREN) else r.ahead()
     if first not in READS | NAMES:
@@ -227,8 +227,8 @@ def _query_for_spark(r: Reader) -> Query:
         r.fail("no statement begins with this word.")
     if takes(r, "CREATE [OR REPLACE] [TEMPORARY] FUNCTION"):
         first = "CREATE FUNCTION"
-    if first in _NO_DELTA:
-        statement, instead = _NO_DELTA[first]
+    if first in _UNSUPPORTED:
+        statement, instead = _UNSUPPORTED[first]
         raise UnsupportedCommand(statement=statement, instead=instead)
     if first not in READS:
         raise NotBuilt(what=f"{first} on a Delta table", instead="See the page on SQL in the documentation.")
@@ -239,10 +239,10 @@ def _query_for_spark(r: Reader) -> Query:
 
 
 def _check_single(r: Reader) -> None:
-    """Raise an error where there are several statements, and they touch a Delta table.
+    """Check that a text that touches a Delta table is one statement.
 
     Raises:
-        SqlSyntaxError: there are. TransactionStatement: a script of them.
+        SqlSyntaxError: there are several statements. TransactionStatement: they form a script.
     """
     end = next((i for i, token in enumerate(r.tokens) if token.token_type == TokenType.SEMICOLON), None)
     if end is None:
@@ -261,16 +261,18 @@ def _check_single(r: Reader) -> None:
 
 
 def _refuse_transactions(r: Reader) -> None:
-    """Raise an error where the statement begins or ends a transaction.
+    """Check that the statement does not begin or end a transaction.
 
     Raises:
         TransactionStatement: it does.
     """
-    said = tuple(word(token) for token in r.tokens[:3])
-    alone = said[:1] in (("COMMIT",), ("ROLLBACK",)) and said[1:2] in ((), ("WORK",), ("TRANSACTION",))
-    begins = said in (("BEGIN",), ("BEGIN", "WORK")) or said[:2] in _BEGINS
+    words = tuple(word(token) for token in r.tokens[:3])
+    alone = words[:1] in (("COMMIT",), ("ROLLBACK",)) and words[1:2] in ((), ("WORK",), ("TRANSACTION",))
+    begins = words in (("BEGIN",), ("BEGIN", "WORK")) or words[:2] in _BEGINS
     if alone or begins:
-        raise TransactionStatement(statement=" ".join(each for each in said[:2] if each), excerpt=_excerpt(r, 0))
+        raise TransactionStatement(
+            statement=" ".join(keyword for keyword in words[:2] if keyword), excerpt=_excerpt(r, 0)
+        )
 
 
 def _excerpt(r: Reader, i: int) -> str:

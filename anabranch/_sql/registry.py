@@ -1,7 +1,7 @@
-"""The statements: one entry says with which words each begins, which function reads it, and which one runs it.
+"""The table of statements: the first words of each, the function that parses it, and the one that runs it.
 
-A new statement is one entry here, a value in `anabranch._sql.grammar.values`, and its two functions. Guarantee:
-nothing else lists statements; what depends on the kind of a statement is a field of its entry.
+A new statement needs an entry here, a class in `anabranch._sql.grammar.values`, and its two functions. Guarantee:
+nothing else lists statements; everything that depends on the kind of a statement is a field of its entry.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Entry:
     """One statement.
 
     Attributes:
-        words: what it begins with: ``[…]`` may be left out, ``A|B`` is one of two, and ``…`` is the name of a table.
-        grammar: reads what stands behind these words; behind ``…`` it is given the table as well.
-        value: what ``grammar`` gives; None where that only refuses. One function may give several.
-        run: runs the value; None where it is about a name alone (`anabranch._sql.executor.names`).
-        verb: the statement's name where a session's settings may refuse it; None where it changes no table.
-        only_delta: whether Spark has no such statement, so that it has to name a Delta table.
-        reshapes: whether the table may have other columns behind it.
-        command: makes the command of a change that needs no look at the table first.
+        words: its first words: ``[…]`` is optional, ``A|B`` is one of two, and ``…`` is the name of a table.
+        grammar: parses the rest of the statement; with ``…`` in ``words`` it gets the table as well.
+        value: the class that ``grammar`` returns; None if it always refuses. A function may return several classes.
+        run: runs the value; None if the statement only changes a name (`anabranch._sql.executor.names`).
+        verb: the statement's name for settings that may refuse it; None if it changes no table.
+        only_delta: whether Spark has no such statement, so that it must name a Delta table.
+        reshapes: whether it may change the table's columns.
+        command: creates the command of a change that does not depend on the table's state.
     """
 
     words: str
@@ -68,13 +68,13 @@ class Entry:
 
     @property
     def of_table(self) -> tuple[str, str]:
-        """The words before a table's name, and those behind it."""
-        before, _, behind = self.words.partition(_TABLE)
-        return before, behind
+        """The words before a table's name, and those after it."""
+        before, _, after = self.words.partition(_TABLE)
+        return before, after
 
     @property
     def first(self) -> frozenset[str]:
-        """The words with which it may begin."""
+        """The words that may come first."""
         return frozenset(self.words.split()[0].split("|"))
 
 
@@ -87,7 +87,7 @@ def _alter(
     reshapes: bool = False,
     verb: str = "ALTER",
 ) -> Entry:
-    """An ALTER TABLE that one command does, made of the statement alone."""
+    """Return the entry of an ALTER TABLE whose command depends on the statement alone."""
     return Entry(f"ALTER TABLE … {words}", grammar, value, changing(command), verb, reshapes=reshapes, command=command)
 
 
@@ -205,25 +205,25 @@ ENTRIES = (
     Entry("GENERATE", upkeep_grammar.generate, v.GenerateManifest, maintenance.generate, only_delta=True),
     Entry("FSCK", upkeep_grammar.repair, v.RepairTable, maintenance.repair, "FSCK", only_delta=True),
 )
-"""Of several that begin alike, the longer words stand first."""
+"""All statements; of several with the same first words, those with more words come first."""
 
-DELTA_ONLY = frozenset(word for each in ENTRIES if each.only_delta for word in each.first)
-"""What only Delta has begins with one of these."""
+DELTA_ONLY = frozenset(word for entry in ENTRIES if entry.only_delta for word in entry.first)
+"""The first words of statements that only Delta has."""
 
-_BY_VALUE = {each.value: each for each in ENTRIES if each.value is not None}
+_BY_VALUE = {entry.value: entry for entry in ENTRIES if entry.value is not None}
 _BY_FIRST: dict[str, list[Entry]] = {}
-for _each in ENTRIES:
-    for _word in _each.first:
-        _BY_FIRST.setdefault(_word, []).append(_each)
+for _entry in ENTRIES:
+    for _word in _entry.first:
+        _BY_FIRST.setdefault(_word, []).append(_entry)
 
 
 def beginning_with(word: str) -> list[Entry]:
-    """The entries of statements that begin with a word."""
+    """Return the entries of statements that begin with a word."""
     return _BY_FIRST.get(word, [])
 
 
 def entry_of(statement: Statement) -> Entry:
-    """The entry of a statement that was read."""
+    """Return the entry of a parsed statement."""
     return _BY_VALUE[type(statement)]
 
 
@@ -238,10 +238,10 @@ Redoable = (
 
 
 def run(statement: Statement, on: Running) -> DataFrame:
-    """Run a statement in its session; where it changes a table, as the session's settings say."""
+    """Run a statement in its session; a change of a table honours the session's settings."""
     if isinstance(statement, Query):
-        known = on.aggregate(statement)
-        return on.query(statement) if known is None else known
+        result = on.aggregate(statement)
+        return on.query(statement) if result is None else result
     entry = entry_of(statement)
     assert entry.run is not None, "what a statement does to names alone is done there"
     if entry.verb is None:

@@ -1,8 +1,8 @@
-"""``anabranch.sql``: SQL text on Delta tables, in a session with nothing patched.
+"""``anabranch.sql``: runs SQL text on Delta tables, in an unpatched session.
 
-A door: it reads a statement (`anabranch._sql.reading`), runs the command that ``DeltaTable`` would run, and gives
-the DataFrame that delta-spark gives. Guarantee: a statement that touches no Delta table is Spark's, byte for byte;
-parameters are bound as values, and never become part of a text that they could change.
+Parses a statement (`anabranch._sql.reading`), runs the command that ``DeltaTable`` would run, and returns the DataFrame
+that delta-spark returns. Guarantee: a statement that touches no Delta table reaches Spark byte for byte; parameters are
+bound as values and cannot change the statement.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ __all__ = ["lasting_view", "sql"]
 def sql(
     spark: SparkSession, text: str, args: Any = None, *, names: Names | None = None, frames: Frames = None
 ) -> DataFrame:
-    """Run an SQL statement: on Delta tables, named by their paths (``delta.`/data/flights` ``) or by their names in the
-    session's catalog, or any of Spark's.
+    """Run an SQL statement, on Delta tables or any other.
 
-    A query reads each Delta table at one version, whatever is committed meanwhile. A change of rows is one transaction,
-    as by ``DeltaTable``.
+    A statement names a Delta table by its path (``delta.`/data/flights` ``) or by its name in the session's catalog. A
+    query reads each Delta table at one version, whatever is committed meanwhile. A change of rows is one transaction,
+    as with ``DeltaTable``.
 
     Args:
         spark: any session.
         text: one statement.
         args: the values of its parameters: a dict for ``:name``, a list for ``?``.
-        names: which names are Delta tables; by default those of the session's catalog, and paths.
-        frames: DataFrames by the names that the text gives them; there are temporary views of these names.
+        names: resolves names to Delta tables; by default those of the session's catalog, and paths.
+        frames: DataFrames by their names in the text; temporary views of these names exist.
 
     Returns:
-        a query's rows; of DELETE, UPDATE and MERGE the numbers of rows; of what shows a table what it shows; else no
-        rows.
+        the rows of a query or of a statement such as SHOW and DESCRIBE; the numbers of rows of DELETE, UPDATE and
+        MERGE; else no rows.
 
     Raises:
-        LoneSurrogate: it, or the value of a parameter, is no text.
-        SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement is none that can be run; the message shows where.
+        LoneSurrogate: the text, or a string parameter, is not valid Unicode.
+        SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement cannot be run; the message shows where.
         TransactionStatement: it begins or ends a transaction of several statements.
         AnabranchError: as the methods of ``DeltaTable``.
 
@@ -81,137 +81,142 @@ def sql(
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
     with one_statement(), speaking(spark):
-        return _ran(Running(spark, frames), text, args, names or Names(spark))
+        return _run(Running(spark, frames), text, args, names or Names(spark))
 
 
-def _ran(run: Running, written: str, args: Any, names: Names) -> DataFrame:
+def _run(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     spark = run.spark
 
     def touches(text: str) -> bool:
         return may_touch_delta(text, names)
 
-    said = evaluate_computed_names(
+    request = evaluate_computed_names(
         spark,
         _substitute_variables(written, spark, names),
         args,
         touches,
-        lambda each: _substitute_variables(each, spark, names),
+        lambda statement_text: _substitute_variables(statement_text, spark, names),
     )
-    source = TokenizedText(said.text)
+    source = TokenizedText(request.text)
     temporary_views.renew(run, source)
-    if not (touches(said.text) or temporary_views.are_changed(spark, source)):
-        return _plain(run, written, args, source)
+    if not (touches(request.text) or temporary_views.are_changed(spark, source)):
+        return _run_in_spark(run, written, args, source)
     try:
-        statement = _parse_statement(spark, said, source, names)
+        statement = _parse_statement(spark, request, source, names)
     except UnknownTable as error:
         name = parts_of(error.facts["name"])
         raise (unlike_delta(spark, name, excerpt=error.facts.get("excerpt")) if name else error) from None
     if statement is None:
-        return _plain(run, written, args, source)
-    check_quotes(spark, said.text)
+        return _run_in_spark(run, written, args, source)
+    check_quotes(spark, request.text)
     if isinstance(statement, Query):
         _check_rows_changed(spark, source)
     reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes
-    with locate_errors_in(said.text):
-        found = on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
+    with locate_errors_in(request.text):
+        rows = on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
     if not isinstance(statement, ExplainChange):
         for name, location in names.frame_views.items():
             frame_views.follow(run, name, location)
-    return found
+    return rows
 
 
-def _parse_statement(spark: SparkSession, said: Asked, source: TokenizedText, names: Names) -> Statement | None:
-    """What a statement asks of Delta tables; None where it is Spark's."""
-    is_ours = glance(said.text).is_ours
+def _parse_statement(spark: SparkSession, request: Asked, source: TokenizedText, names: Names) -> Statement | None:
+    """Parse a statement; None if it is Spark's."""
+    is_ours = glance(request.text).is_ours
     if is_ours:
-        check_quotes(spark, said.text)
+        check_quotes(spark, request.text)
     try:
-        with locate_errors_in(said.text):
+        with locate_errors_in(request.text):
             located = (names.location, names.place, names.catalog_location, names.makes)
-            found = reading.statement(source, said.args, *located, lambda name: _find_view_table(spark, name, names))
+            parsed = reading.statement(
+                source, request.args, *located, lambda name: _find_view_table(spark, name, names)
+            )
     except SqlSyntaxError:
         if is_ours or source.is_readable:
             raise
-        return None  # Spark may know words that are not known here
-    if found is None or said.into is None:
-        return found
-    if not isinstance(found, Query):
+        return None  # Spark may know syntax that our tokenizer does not
+    if parsed is None or request.into is None:
+        return parsed
+    if not isinstance(parsed, Query):
         raise SqlAnalysisError(**_NO_ROWS)
-    set_ = set_from(said)
+    set_ = set_from(request)
     return _parse_statement(spark, set_, TokenizedText(set_.text), names)
 
 
 def _find_view_table(spark: SparkSession, name: Name, names: Names) -> Location | None:
-    """Where the table lies whose rows a temporary view shows as they are, however the view was made."""
+    """Return the location of the table that a temporary view shows unchanged, however the view was created."""
     if temporary_views.is_ours(spark, name):
         return table_behind_view(spark, name)
-    found = frame_views.table_of(spark, name)
-    if found is not None:
-        names.frame_views[name] = found
-    return found
+    location = frame_views.table_of(spark, name)
+    if location is not None:
+        names.frame_views[name] = location
+    return location
 
 
 def _check_rows_changed(spark: SparkSession, source: TokenizedText) -> None:
-    """Hold that a statement that Spark is to run changes no rows of a temporary view over Delta tables, of which Spark
-    would say nothing that one can read.
+    """Check that a statement for Spark changes no rows of a temporary view over Delta tables.
+
+    Spark's own error for that is unreadable.
 
     Raises:
-        ViewIsNoTable: it does.
+        ViewIsNoTable: it changes such rows.
     """
-    found = temporary_views.find_change_target(source)
-    if found is not None and (temporary_views.is_ours(spark, found.name) or frame_views.is_of_frame(spark, found.name)):
-        raise _no_table(source, found)
+    target = temporary_views.find_change_target(source)
+    if target is not None and (
+        temporary_views.is_ours(spark, target.name) or frame_views.is_of_frame(spark, target.name)
+    ):
+        raise _view_error(source, target)
 
 
-def _no_table(source: TokenizedText, changed: temporary_views.Changed) -> ViewIsNoTable:
-    return ViewIsNoTable(name=name_to_sql(changed.name), excerpt=excerpt(source.text, *changed.span))
+def _view_error(source: TokenizedText, target: temporary_views.Changed) -> ViewIsNoTable:
+    return ViewIsNoTable(name=name_to_sql(target.name), excerpt=excerpt(source.text, *target.span))
 
 
 def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
-    """The rows of the lasting view of a name; None where it is no such view's."""
+    """Return the rows of the persistent view of this name; None if there is no such view."""
     name = parts_of(identifier) if isinstance(identifier, str) else None
-    if name is None or is_foreign(spark, name):  # as who asked for a table of this name has just seen
+    if name is None or is_foreign(spark, name):  # the caller has just looked it up
         return None
     view = resolver.location(name)
     return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
 
 
-def _plain(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
-    """What Spark makes of a statement as the user wrote it; ``source`` is that with nothing left to be evaluated."""
+def _run_in_spark(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
+    """Run a statement in Spark as the user wrote it; ``source`` is the statement with computed parts evaluated."""
     _check_rows_changed(run.spark, source)
     try:
-        found = sql_from_parts(run.spark, cut(written, run.frames), args)
-    except Exception as error:  # one that Spark did not expect, with frames of Java: as for views without a table
+        rows = sql_from_parts(run.spark, cut(written, run.frames), args)
+    except Exception as error:  # an internal error of Spark, as for a change of a view without a table
         if isinstance(error, PySparkException) and not str(error).startswith("[INTERNAL_ERROR]"):
             raise
-        changed = temporary_views.find_change_target(source)
-        if changed is None or not is_temporary(run.spark, changed.name):
+        target = temporary_views.find_change_target(source)
+        if target is None or not is_temporary(run.spark, target.name):
             raise
-        raise _no_table(source, changed) from None
+        raise _view_error(source, target) from None
     temporary_views.note(run.spark, source)
-    return found
+    return rows
 
 
 def _check_texts(value: Any) -> None:
-    """Raise an error unless the texts among the values of parameters, inside of others too, can be written.
+    """Check the strings among the values of parameters, nested ones too.
 
     Raises:
-        LoneSurrogate: one cannot.
+        LoneSurrogate: a string is not valid Unicode.
     """
     if isinstance(value, str):
         check_text("The value of a parameter", value)
     elif isinstance(value, Mapping):
         _check_texts([*value, *value.values()])
     elif isinstance(value, list | tuple | set):
-        for each in value:
-            _check_texts(each)
+        for item in value:
+            _check_texts(item)
 
 
 def _substitute_variables(text: str, spark: SparkSession, names: Names) -> str:
-    """A statement as Spark reads it; as it is where nobody can say so, and it touches no table of ours.
+    """Substitute ``${…}`` as Spark does. A statement that touches no table of ours stays unchanged if that fails.
 
     Raises:
-        InvalidOption: nobody can say what ``${…}`` stands for in it.
+        InvalidOption: the value of a variable cannot be determined.
     """
     try:
         return substitute_variables(text, spark)

@@ -246,7 +246,7 @@ def test_what_a_view_calls_or_reads_is_found_again_in_any_schema(shared: Catalog
     shared(f"CREATE VIEW of_files AS SELECT f.id FROM parquet.`{files}` f JOIN t ON f.id = t.id")
     shared("CREATE VIEW both (one, two) AS SELECT {s}.v.id, o.id FROM {s}.v JOIN {s}.t AS o ON {s}.v.id = o.id")
     shared("CREATE VIEW exploded AS SELECT id, k, p FROM t LATERAL VIEW explode(map(1, 2)) e AS k, p")
-    with pytest.raises(errors.InvalidOption, match="whole name"):
+    with pytest.raises(errors.InvalidOption, match="full name"):
         shared("CREATE VIEW x AS SELECT plus(id) FROM t")
     shared("USE default")
     each = (

@@ -425,7 +425,7 @@ def test_a_table_like_one_of_sparks_has_its_partitioning_and_takes_no_name(spark
         spark.sql("CREATE TABLE d LIKE p")
     spark.sql("CREATE TABLE IF NOT EXISTS d LIKE p")
     for layout in ("PARTITIONED BY (id)", "CLUSTER BY (id)"):
-        with pytest.raises(errors.SqlSyntaxError, match="has its layout"):
+        with pytest.raises(errors.SqlSyntaxError, match="copies the layout"):
             spark.sql(f"CREATE TABLE e LIKE p USING delta {layout}")
 
 

@@ -1,1 +1,1 @@
-"""Running statements: each value as a command in a session, and queries and views with their tables put into place."""
+"""Runs parsed statements in a session: as commands, or as queries and views with DataFrames for their Delta tables."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE: every change as a command; a function for each that makes it of the statement."""
+"""ALTER TABLE: a function for each change that creates its command from the statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from anabranch.errors import InvalidOption
 
 
 def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFrame]:
-    """The executor of a change whose command is made of the statement alone; it gives no rows."""
+    """Return the executor of a change whose command depends on the statement alone; it returns no rows."""
 
     def change(statement: Any, run: Running) -> DataFrame:
         _check_named(statement, run)
@@ -49,7 +49,7 @@ def _check_named(statement: Any, run: Running) -> None:
 
 
 def add_constraint(statement: v.AddTableConstraint, run: Running) -> DataFrame:
-    """ADD CONSTRAINT … CHECK; gives no rows."""
+    """ADD CONSTRAINT … CHECK; returns no rows."""
     snapshot = run.newest(statement.table)
     text = statement.check.text
     where = Condition(text, Unknown(), row_local=True, expression=text)
@@ -67,13 +67,15 @@ def set_properties(statement: v.SetTableProperties) -> alter.SetProperties:
 
 
 def unset_properties(statement: v.UnsetTableProperties) -> alter.UnsetProperties:
-    """UNSET TBLPROPERTIES: as with delta-spark, which takes every one as if it said IF EXISTS."""
+    """UNSET TBLPROPERTIES, always with IF EXISTS, as in delta-spark."""
     return alter.UnsetProperties(statement.table.location, statement.keys, if_exists=True)
 
 
 def add_columns(statement: v.AddTableColumns) -> alter.AddColumns:
     """ADD COLUMNS."""
-    added = (alter.NewColumn(each.field, each.path[:-1], each.first, each.after) for each in statement.columns)
+    added = (
+        alter.NewColumn(column.field, column.path[:-1], column.first, column.after) for column in statement.columns
+    )
     return alter.AddColumns(statement.table.location, tuple(added))
 
 
@@ -88,7 +90,7 @@ def rename_column(statement: v.RenameTableColumn) -> rename_and_drop_columns.Ren
 
 
 def change_column(statement: v.ChangeTableColumn) -> ChangeColumn:
-    """ALTER COLUMN, of one."""
+    """ALTER COLUMN of one column."""
     return ChangeColumn(
         statement.table.location,
         statement.path,
@@ -103,7 +105,7 @@ def change_column(statement: v.ChangeTableColumn) -> ChangeColumn:
 
 
 def change_columns(statement: v.ChangeTableColumns) -> ChangeColumns:
-    """ALTER COLUMN, of several."""
+    """ALTER COLUMN of several columns."""
     return ChangeColumns(statement.table.location, tuple(map(change_column, statement.changes)))
 
 
@@ -111,7 +113,7 @@ def sync_identity(statement: v.SyncTableIdentity) -> SyncIdentity:
     """ALTER COLUMN … SYNC IDENTITY.
 
     Raises:
-        InvalidOption: it names a member of a struct, which no table numbers.
+        InvalidOption: it names a struct field, which cannot be an identity column.
     """
     if len(statement.path) > 1:
         value = ".".join(statement.path)

@@ -1,6 +1,6 @@
-"""CACHE TABLE and UNCACHE TABLE: a table's rows stay in Spark's memory, and nobody ever reads an older version by that.
+"""CACHE TABLE and UNCACHE TABLE: keep a table's rows in Spark's memory.
 
-Guarantee: a statement reads cached rows only where they are those of the version that it reads anyway.
+Guarantee: a statement reads cached rows only if they are those of the version that it reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from anabranch.commands.opening import file_set, open_log
 
 
 def cache(statement: CacheTable, run: Running) -> DataFrame:
-    """CACHE TABLE; gives no rows.
+    """CACHE TABLE; returns no rows.
 
     Raises:
         InvalidOption: there is no such storage level. ExecutionFailed, MissingDataFile: the rows cannot be read.
@@ -36,8 +36,9 @@ def cache(statement: CacheTable, run: Running) -> DataFrame:
 
 
 def cache_view(statement: CacheView, run: Running) -> DataFrame:
-    """CACHE TABLE of a query: a temporary view, whose rows are kept for as long as its tables stay as they are; gives
-    no rows. If they cannot be read, there is no such view.
+    """CACHE TABLE of a query: a temporary view whose rows are cached until one of its tables changes.
+
+    Returns no rows. Drops the view if its rows cannot be read.
 
     Raises:
         SqlAnalysisError, AnalysisException: as `temporary_views.create`.
@@ -57,6 +58,6 @@ def cache_view(statement: CacheView, run: Running) -> DataFrame:
 
 
 def uncache(statement: UncacheTable, run: Running) -> DataFrame:
-    """UNCACHE TABLE; gives no rows, and does nothing where the table is not cached."""
+    """UNCACHE TABLE; returns no rows, and does nothing if the table is not cached."""
     let_go(run.spark, open_log(statement.table.location).table)
     return run.nothing()

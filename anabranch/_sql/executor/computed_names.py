@@ -1,8 +1,9 @@
-"""Computed: names and statements that a statement says by expressions, IDENTIFIER(…) and EXECUTE IMMEDIATE.
+"""Evaluates names and statements that are computed: IDENTIFIER(…) and EXECUTE IMMEDIATE.
 
-Spark evaluates what is no plain text, and is asked whether it takes the expression for a constant. Guarantees: behind
-`evaluate_computed_names` no name and no statement is computed any more, but for names that are only read, where
-Spark reads the very name; what cannot be evaluated is refused where a name could be lost by it.
+Spark evaluates every expression that is no plain string literal, and decides whether it is a constant. Guarantees: a
+result of `evaluate_computed_names` contains no computed name and no computed statement, except for names that are only
+read and that Spark resolves itself. If an expression cannot be evaluated and its statement could drop or replace a
+name, the statement is refused.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from anabranch._sql.grammar.parts import Path
 from anabranch._sql.grammar.qualifiers import Edit, apply_edits, between
 from anabranch.errors import InvalidOption, NotBuilt, SqlSyntaxError
 
-_ADVICE = "Say it as it is, or run the statements of the script one after the other."
+_ADVICE = "Write it as a literal, or run the statements of the script one after the other."
 Matters = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A statement in which nothing is computed, with the values of its parameters.
+    """A statement without computed parts, with the values of its parameters.
 
     Attributes:
-        into: the variables that EXECUTE IMMEDIATE … INTO sets from its rows, as they are written.
+        into: SQL text of the variables that EXECUTE IMMEDIATE … INTO sets from the statement's rows.
     """
 
     text: str
@@ -47,37 +48,37 @@ class Asked:
 def evaluate_computed_names(
     spark: SparkSession, text: str, args: Any, matters: Matters, filled: Callable[[str], str]
 ) -> Asked:
-    """What a statement asks once its names and texts are evaluated.
+    """Evaluate the computed names and statements in a statement.
 
     Args:
-        matters: whether a statement could be any of ours, by a look at its text.
-        filled: a text with ``${…}`` filled in; Spark does so in that of EXECUTE IMMEDIATE, too.
+        matters: whether a statement could be one of ours, judged by its text.
+        filled: fills ``${…}`` into a text, as Spark does in the text of EXECUTE IMMEDIATE.
 
     Raises:
-        AnalysisException: Spark's: an expression is no constant text. SqlSyntaxError: a statement cannot be read.
-        NotBuilt: a script computes what could be a name of ours.
+        AnalysisException: Spark's: an expression is no constant string. SqlSyntaxError: a statement cannot be parsed.
+        NotBuilt: a script computes a statement, or a name that could be one of ours.
     """
-    found = Asked(text, args)
-    while computed_names.may_be_computed(found.text):
-        tokens = _tokens(found.text)
+    request = Asked(text, args)
+    while computed_names.may_be_computed(request.text):
+        tokens = _try_tokenize(request.text)
         if tokens is None:
             break
         if not computed_names.only_reads(tokens):
-            check_quotes(spark, found.text)
+            check_quotes(spark, request.text)
         if computed_names.is_script(tokens):
-            return replace(found, text=_of_script(found.text, tokens))
-        inner = computed_names.immediate(found.text, tokens)
+            return replace(request, text=_expand_script(request.text, tokens))
+        inner = computed_names.immediate(request.text, tokens)
         if inner is None:
-            return _substitute_names(spark, found, tokens)
-        executed = _resolve_immediate(spark, found, inner, tokens, matters, filled)
+            return _substitute_names(spark, request, tokens)
+        executed = _resolve_immediate(spark, request, inner, tokens, matters, filled)
         if executed is None:
             break
-        found = executed
-    return found
+        request = executed
+    return request
 
 
-def _tokens(text: str) -> list[Token] | None:
-    """The words of a statement; None where it cannot be read here, and Spark may read it, since no name can be lost."""
+def _try_tokenize(text: str) -> list[Token] | None:
+    """Tokenize a statement; None if only Spark may be able to parse it and it changes no names."""
     try:
         return tokenize(text)
     except SqlSyntaxError:
@@ -87,71 +88,71 @@ def _tokens(text: str) -> list[Token] | None:
         raise
 
 
-def set_from(asked: Asked) -> Asked:
-    """The statement that sets the variables behind INTO from a query's rows."""
-    tokens = tokenize(asked.text)
+def set_from(request: Asked) -> Asked:
+    """Return the statement that sets the variables of INTO from the rows of a query."""
+    tokens = tokenize(request.text)
     while tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    query = asked.text[: tokens[-1].end + 1]
-    return Asked(f"SET VARIABLE ({asked.into}) = (\n{query}\n)", asked.args)
+    query = request.text[: tokens[-1].end + 1]
+    return Asked(f"SET VARIABLE ({request.into}) = (\n{query}\n)", request.args)
 
 
 # -- IDENTIFIER(…) -----------------------------------------------------------------------------------------------------
 
 
-def _substitute_names(spark: SparkSession, found: Asked, tokens: list[Token]) -> Asked:
-    """A statement in which each IDENTIFIER(…) is the name that it says."""
-    known, edits, taken = markers(tokens, found.args), [], set[int]()
-    for each in computed_names.clauses(found.text, tokens):
-        inside = between(known, each.start, each.stop)
-        name = _name_of(spark, found, each, inside, reads=computed_names.only_reads(tokens))
+def _substitute_names(spark: SparkSession, request: Asked, tokens: list[Token]) -> Asked:
+    """Replace each IDENTIFIER(…) by the name to which it evaluates."""
+    parameters, edits, used_starts = markers(tokens, request.args), [], set[int]()
+    for clause in computed_names.clauses(request.text, tokens):
+        used_markers = between(parameters, clause.start, clause.stop)
+        name = _resolve_name(spark, request, clause, used_markers, reads=computed_names.only_reads(tokens))
         if name is not None:
-            edits.append(computed_names.name_edit(each, name))
-            taken |= {marker.start for marker in inside}
-    text, args = apply_edits(found.text, 0, len(found.text), edits), found.args
-    if taken and args is not None and not isinstance(args, Mapping):
-        args = _values([each for each in known if each.start not in taken], args)
-    return replace(found, text=text, args=args)
+            edits.append(computed_names.name_edit(clause, name))
+            used_starts |= {marker.start for marker in used_markers}
+    text, args = apply_edits(request.text, 0, len(request.text), edits), request.args
+    if used_starts and args is not None and not isinstance(args, Mapping):
+        args = _parameter_values([marker for marker in parameters if marker.start not in used_starts], args)
+    return replace(request, text=text, args=args)
 
 
-def _name_of(
-    spark: SparkSession, found: Asked, clause: Clause, inside: Sequence[Marker], *, reads: bool
+def _resolve_name(
+    spark: SparkSession, request: Asked, clause: Clause, used_markers: Sequence[Marker], *, reads: bool
 ) -> Path | None:
-    """The name that a clause says; None where it is none of Spark's, or Spark says so itself."""
-    said = _constant_text(found.text, clause.inner, clause.said, inside)
-    if said is not None and (name := computed_names.simple_name(said)) is not None:
+    """Evaluate a clause to a name; None if it is no IDENTIFIER clause, or Spark is to report the error."""
+    literal_name = _constant_text(request.text, clause.inner, clause.said, used_markers)
+    if literal_name is not None and (name := computed_names.simple_name(literal_name)) is not None:
         return name
-    expression, values = found.text[slice(*clause.inner)], _values(inside, found.args)
+    expression, values = request.text[slice(*clause.inner)], _parameter_values(used_markers, request.args)
     try:
         return _evaluate_name(spark, expression, values)
     except ParseException:
-        return None  # it is a table that is called so, with a list behind it
+        return None  # a table named IDENTIFIER, followed by a list of columns
     except AnalysisException:
         if reads:
             return None
         raise
 
 
-def _constant_text(text: str, span: tuple[int, int], plain: str | None, inside: Sequence[Marker]) -> str | None:
-    """What an expression says that is one plain text, or one parameter that is a text."""
-    is_marker = len(inside) == 1 and (inside[0].start, inside[0].stop) == span
-    return inside[0].value if is_marker and isinstance(inside[0].value, str) else plain
+def _constant_text(text: str, span: tuple[int, int], plain: str | None, used_markers: Sequence[Marker]) -> str | None:
+    """Return the value of an expression that is one plain string literal or one string parameter; else None."""
+    is_marker = len(used_markers) == 1 and (used_markers[0].start, used_markers[0].stop) == span
+    return used_markers[0].value if is_marker and isinstance(used_markers[0].value, str) else plain
 
 
-def _values(used: Sequence[Marker], args: Any) -> Any:
-    """The values of these parameters alone, as ``spark.sql`` takes them."""
-    values = arguments_for(used, args)
+def _parameter_values(used_markers: Sequence[Marker], args: Any) -> Any:
+    """Return the values of these parameters, as ``spark.sql`` takes them."""
+    values = arguments_for(used_markers, args)
     return list(values) if isinstance(values, tuple) else values
 
 
 def _evaluate_name(spark: SparkSession, expression: str, values: Any) -> Path:
-    """The name that an expression says to Spark, which reads a column of that name by it.
+    """Evaluate an expression to a name in Spark, which also reads a column of that name through IDENTIFIER.
 
     Raises:
-        ParseException: it is no expression. AnalysisException: Spark's: it is no constant text, or no name.
+        ParseException: it is no expression. AnalysisException: Spark's: it is no constant string, or no name.
     """
     (row,) = exact_sql(spark, f"SELECT ({expression})", values).collect()
-    name = _name_in(row[0]) if isinstance(row[0], str) else None
+    name = _try_parse_name(row[0]) if isinstance(row[0], str) else None
     place = f" FROM (SELECT {_nested_struct_sql(name[1:])} AS {quote_identifier(name[0])})" if name else ""
     try:
         _ = exact_sql(spark, f"SELECT IDENTIFIER({expression}){place}", values).schema
@@ -162,17 +163,17 @@ def _evaluate_name(spark: SparkSession, expression: str, values: Any) -> Path:
     return name
 
 
-def _name_in(said: str) -> Path | None:
+def _try_parse_name(name: str) -> Path | None:
     try:
-        return computed_names.name_in(said)
+        return computed_names.name_in(name)
     except SqlSyntaxError:
         return None
 
 
 def _nested_struct_sql(path: Path) -> str:
-    """A value with these members in each other."""
-    members = [each.replace("\\", "\\\\").replace("'", "\\'") for each in path]
-    return "".join(f"named_struct('{each}', " for each in members) + "1" + ")" * len(members)
+    """Return SQL of a struct that nests these fields in one another."""
+    members = [part.replace("\\", "\\\\").replace("'", "\\'") for part in path]
+    return "".join(f"named_struct('{member}', " for member in members) + "1" + ")" * len(members)
 
 
 # -- EXECUTE IMMEDIATE -------------------------------------------------------------------------------------------------
@@ -180,57 +181,59 @@ def _nested_struct_sql(path: Path) -> str:
 
 def _resolve_immediate(
     spark: SparkSession,
-    found: Asked,
+    request: Asked,
     inner: Immediate,
     tokens: list[Token],
     matters: Matters,
     filled: Callable[[str], str],
 ) -> Asked | None:
-    """The statement that EXECUTE IMMEDIATE runs; None where its text is NULL, which Spark refuses."""
-    known = markers(tokens, found.args)
+    """Return the statement that EXECUTE IMMEDIATE runs; None if its text is NULL, which Spark refuses."""
+    parameters = markers(tokens, request.args)
 
     def within(start: int, stop: int) -> list[Marker]:
-        return [each for each in known if start <= each.start < stop]
+        return [marker for marker in parameters if start <= marker.start < stop]
 
-    said = _constant_text(found.text, inner.text, inner.said, within(*inner.text))
-    if said is None:
-        values = _values(within(*inner.text), found.args)
-        (row,) = exact_sql(spark, f"SELECT ({found.text[slice(*inner.text)]})", values).collect()
-        said = row[0]
-    if said is None:
+    statement = _constant_text(request.text, inner.text, inner.said, within(*inner.text))
+    if statement is None:
+        values = _parameter_values(within(*inner.text), request.args)
+        (row,) = exact_sql(spark, f"SELECT ({request.text[slice(*inner.text)]})", values).collect()
+        statement = row[0]
+    if statement is None:
         return None
-    if not isinstance(said, str):
-        value = found.text[slice(*inner.text)]
-        raise InvalidOption(option="EXECUTE IMMEDIATE", value=value, reason="it takes a statement as a text.")
-    text = filled(said)
-    into = found.into if inner.into is None else found.text[slice(*inner.into)]
+    if not isinstance(statement, str):
+        value = request.text[slice(*inner.text)]
+        raise InvalidOption(option="EXECUTE IMMEDIATE", value=value, reason="it takes a statement as a string.")
+    text = filled(statement)
+    into = request.into if inner.into is None else request.text[slice(*inner.into)]
     if not (matters(text) or computed_names.may_be_computed(text)):
         return Asked(text, None, into)
-    return Asked(text, _using(spark, found, inner, within, by_place=_has_places(text)), into)
+    return Asked(text, _using_values(spark, request, inner, within, by_place=_has_positional_parameters(text)), into)
 
 
-def _has_places(text: str) -> bool:
-    """Whether the parameters of a statement are told by their places, as ``?``."""
-    return any(token.token_type in (TokenType.PLACEHOLDER, TokenType.DQMARK) for token in _tokens(text) or ())
+def _has_positional_parameters(text: str) -> bool:
+    """Whether a statement has positional parameters, as ``?``."""
+    return any(token.token_type in (TokenType.PLACEHOLDER, TokenType.DQMARK) for token in _try_tokenize(text) or ())
 
 
-def _using(
-    spark: SparkSession, found: Asked, inner: Immediate, within: Callable[[int, int], list[Marker]], *, by_place: bool
+def _using_values(
+    spark: SparkSession, request: Asked, inner: Immediate, within: Callable[[int, int], list[Marker]], *, by_place: bool
 ) -> Any:
-    """The values behind USING: by name, or a list. A variable alone has its own name.
+    """Evaluate the values of USING, to a list or by name; a variable without an alias has its own name.
 
     Raises:
-        InvalidOption: a value is of a type that no parameter has here.
+        InvalidOption: a value has a type that parameters do not support.
     """
     if not inner.using:
         return None
     start, stop = inner.using[0][0], inner.using[-1][1]
-    texts = [found.text[first:last] for first, last, _ in inner.using]
-    values = _values(within(start, stop), found.args)
-    rows = exact_sql(spark, f"SELECT {', '.join(f'({each})' for each in texts)}", values)
-    for text, each in zip(texts, rows.schema, strict=True):
-        if isinstance(each.dataType, T.TimestampNTZType):
-            raise InvalidOption(option="USING", value=text, reason="a TIMESTAMP_NTZ is no type of a parameter here.")
+    texts = [request.text[first:last] for first, last, _ in inner.using]
+    values = _parameter_values(within(start, stop), request.args)
+    rows = exact_sql(spark, f"SELECT {', '.join(f'({expression})' for expression in texts)}", values)
+    for text, value_field in zip(texts, rows.schema, strict=True):
+        if isinstance(value_field.dataType, T.TimestampNTZType):
+            raise InvalidOption(
+                option="USING", value=text, reason="TIMESTAMP_NTZ is not supported as the type of a parameter."
+            )
     (row,) = rows.collect()
     if by_place:
         return list(row)
@@ -241,26 +244,26 @@ def _using(
 # -- scripts -----------------------------------------------------------------------------------------------------------
 
 
-def _of_script(text: str, tokens: list[Token]) -> str:
-    """A script as its names are held against those of tables: what EXECUTE IMMEDIATE and IDENTIFIER say stands there.
+def _expand_script(text: str, tokens: list[Token]) -> str:
+    """Replace EXECUTE IMMEDIATE and IDENTIFIER in a script by their literals, so that its names can be compared.
 
     Raises:
-        NotBuilt: it computes a statement, or a name that could be one of ours and lost by it.
+        NotBuilt: the script computes a statement, or a name that it may drop or replace.
     """
-    while said := computed_names.immediates(text, tokens):
-        for i, inner in said:
+    while immediates := computed_names.immediates(text, tokens):
+        for i, inner in immediates:
             if inner is None:
                 place = excerpt(text, tokens[i].start, tokens[i + 1].end + 1)
                 raise NotBuilt(what="EXECUTE IMMEDIATE of a computed text in a script", instead=_ADVICE, excerpt=place)
-        edits = [Edit(tokens[i].start, tokens[i + 2].end + 1, f"{inner}\n") for i, inner in said]
+        edits = [Edit(tokens[i].start, tokens[i + 2].end + 1, f"{inner}\n") for i, inner in immediates]
         text = apply_edits(text, 0, len(text), edits)
         tokens = tokenize(text)
     edits, changes = [], computed_names.changes_names(tokens)
-    for each in computed_names.clauses(text, tokens):
-        name = None if each.said is None else computed_names.simple_name(each.said)
+    for clause in computed_names.clauses(text, tokens):
+        name = None if clause.said is None else computed_names.simple_name(clause.said)
         if name is not None:
-            edits.append(computed_names.name_edit(each, name))
-        elif changes[each.first]:
-            place = excerpt(text, each.start, each.stop)
+            edits.append(computed_names.name_edit(clause, name))
+        elif changes[clause.first]:
+            place = excerpt(text, clause.start, clause.stop)
             raise NotBuilt(what="IDENTIFIER of a computed name in a script", instead=_ADVICE, excerpt=place)
     return apply_edits(text, 0, len(text), edits)

@@ -1,4 +1,4 @@
-"""Tables: CREATE, REPLACE, LIKE, CONVERT, and every change of ALTER TABLE, as commands."""
+"""Creating tables: runs CREATE, REPLACE, LIKE and CONVERT as commands."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from anabranch.errors import NotBuilt
 
 
 def create(statement: CreateTable, run: Running) -> DataFrame:
-    """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table; gives no rows."""
+    """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table; returns no rows."""
     statement = _with_options(statement)
     if statement.query is not None:
-        return _as_query(statement, statement.query, run)
-    new = new_table(statement) if statement.like is None else _like(statement, run)
+        return _create_as_query(statement, statement.query, run)
+    new = new_table(statement) if statement.like is None else _new_table_like(statement, run)
     location = statement.table.location
     schema = new.schema
     assert isinstance(schema, Struct)
@@ -44,30 +44,30 @@ def create(statement: CreateTable, run: Running) -> DataFrame:
 
 
 def for_others(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table that another one may have, too."""
+    """Return the properties of a table that another table may copy."""
     return {key: value for key, value in properties.items() if not is_owned(key)}
 
 
 def _with_options(statement: CreateTable) -> CreateTable:
-    """With the table properties among its OPTIONS as properties; the others are judged as those of a write.
+    """Move the table properties among its OPTIONS to the properties; check the others as options of a write.
 
     Raises:
-        InvalidOption, NotBuilt: one asks for what is not done here.
+        InvalidOption, NotBuilt: an option is not supported.
     """
     if not statement.options:
         return statement
     options = Options()
     for name, value in statement.options.items():
         options.put(name, value)
-    found = options.properties()
+    table_properties = options.properties()
     for name in options.file_settings():
         raise NotBuilt(what=f"the option {name} of a table", instead="Set it in the session: spark.hadoop.fs.…")
     options.finish(WRITE)
-    return replace(statement, properties={**found, **statement.properties}, options={})
+    return replace(statement, properties={**table_properties, **statement.properties}, options={})
 
 
 def new_table(statement: CreateTable) -> NewTable:
-    """The table that is declared."""
+    """Return the table that the statement defines."""
     return NewTable(
         Struct(statement.columns),
         statement.partitions or (),
@@ -80,13 +80,13 @@ def new_table(statement: CreateTable) -> NewTable:
 
 
 def create_command(statement: CreateTable, new: NewTable) -> Create | Replace:
-    """The command, as the builder of ``DeltaTable`` makes it."""
+    """Return the command, the same as of ``DeltaTable``'s builder."""
     if statement.replaces:
         return Replace(statement.table.location, new, or_create=statement.creates)
     return Create(statement.table.location, new, if_not_exists=statement.if_not_exists)
 
 
-def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
+def _create_as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
     rows = run.query(query)
     write = Write(
         statement.table.location,
@@ -110,8 +110,8 @@ def _as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def _like(statement: CreateTable, run: Running) -> NewTable:
-    """A table with another's columns; one of Delta's gives its layout and properties, too."""
+def _new_table_like(statement: CreateTable, run: Running) -> NewTable:
+    """Return a table with another table's columns; of a Delta table also with its layout and properties."""
     if isinstance(statement.like, Query):
         schema = declared_schema(run.query(statement.like).schema)
         origin = try_describe_table(run.spark, statement.like_name)
@@ -130,7 +130,7 @@ def _like(statement: CreateTable, run: Running) -> NewTable:
 
 
 def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
-    """CONVERT TO DELTA; gives no rows."""
+    """CONVERT TO DELTA; returns no rows."""
     form, path = parquet_path(statement.identifier)
     if form == "parquet":
         convert_command(statement, path).run()
@@ -138,15 +138,15 @@ def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
 
 
 def convert_name(statement: v.ConvertName, run: Running) -> DataFrame:
-    """CONVERT TO DELTA of a name. Raises NameNotConverted, InvalidOption, UnknownTable: always one of these."""
+    """CONVERT TO DELTA of a name. Always raises NameNotConverted, InvalidOption or UnknownTable."""
     refuse_conversion(run.spark, statement.name)
 
 
 def convert_command(statement: v.ConvertTable, path: str) -> Convert:
-    """The command, as ``DeltaTable.convertToDelta`` makes it."""
+    """Return the command, the same as of ``DeltaTable.convertToDelta``."""
     return Convert(path, partition_columns(statement), statistics=statement.collects_statistics)
 
 
 def partition_columns(statement: v.ConvertTable) -> Struct:
-    """The columns that folders stand for."""
+    """Return the partition columns, whose values are in the names of folders."""
     return Struct(tuple(replace(field, nullable=True) for field in statement.partitions or ()))

@@ -1,8 +1,8 @@
-"""EXPLAIN of a change of rows: which files it looks at, and Spark's plan of the query that finds or makes its rows; and
-of OPTIMIZE: which files it would write anew.
+"""EXPLAIN of a change of rows and of OPTIMIZE.
 
-Knows what a change reads; how its rows are marked and written is the commands' own business, and no plan shows it.
-Guarantee: nothing is run, written or committed; what the change itself would refuse is refused here, too.
+Shows the files that a change reads, its steps, and Spark's plan of the query that selects or computes its rows; of
+OPTIMIZE the files that it would rewrite. Marking and writing rows is up to the commands and not in the plan. Guarantee:
+nothing is run, written or committed; a change that would be refused is refused here too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _VERBS: dict[type[RowChange], str] = {
 
 
 def explain(statement: ExplainChange, run: Running) -> DataFrame:
-    """EXPLAIN; gives one row with a text, as Spark does."""
+    """EXPLAIN; returns one row with a text, as Spark does."""
     change, snapshot = statement.change, run.newest(statement.change.table)
     if isinstance(change, OptimizeTable):
         return _text(_optimize_lines(change, snapshot, run), run)
@@ -68,51 +68,51 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
         plan = exact_sql(run.spark, [f"{head}SELECT * FROM ", rows])
     else:
         query = _join_query(change) if isinstance(change, MergeRows) else _selection_query(change, snapshot, run)
-        _ = run.query(query)  # an error of it is raised, where EXPLAIN would make a plan of it
-        plan = run.query(_behind(head, query))
-    (shown,) = plan.collect()
-    return _text([*lines, "", shown["plan"]], run)
+        _ = run.query(query)  # raises an error that EXPLAIN would show as a plan
+        plan = run.query(_prefix_query(head, query))
+    (row,) = plan.collect()
+    return _text([*lines, "", row["plan"]], run)
 
 
 def _text(lines: Sequence[str], run: Running) -> DataFrame:
-    """The one row of an EXPLAIN."""
+    """Return the result of EXPLAIN: one row with these lines."""
     text = "\n".join(["== Delta Command ==", *lines])
     return run.frame_from_columns({"plan": [text]}, pa.schema([("plan", pa.string())]))
 
 
 def _optimize_lines(statement: OptimizeTable, snapshot: Snapshot, run: Running) -> list[str]:
-    """Which files an OPTIMIZE would write anew, and what does it."""
+    """Describe the files that an OPTIMIZE would rewrite, and its steps."""
     groups, plan = optimize_plan(optimizing(statement, snapshot, run), snapshot, run.engine.site)
-    taken = sum(len(each.files) for each in groups)
-    size = sum(pc.sum(each.files["size"]).as_py() or 0 for each in groups)
+    total = sum(len(group.files) for group in groups)
+    size = sum(pc.sum(group.files["size"]).as_py() or 0 for group in groups)
     head = (
-        f"OPTIMIZE: {snapshot.table} at version {snapshot.version}: writes {taken} of {len(snapshot.files)} files anew"
+        f"OPTIMIZE: {snapshot.table} at version {snapshot.version}: writes {total} of {len(snapshot.files)} files anew"
     )
-    return [f"{head}, {format_size(size)}", *_steps(plan)]
+    return [f"{head}, {format_size(size)}", *_step_lines(plan)]
 
 
 def _row_change_lines(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
-    """What is done to which version, where each expression is computed, and what does each step."""
+    """Describe a change: the version, where each expression is computed, and the steps."""
     head = f"{_VERBS[type(change)]}: {snapshot.table} at version {snapshot.version}"
     if isinstance(change, MergeRows):
         return [head, *_merge_lines(change, snapshot, run)]
-    where, understood = getattr(change, "where", None), EVERY_ROW
+    where, resolved = getattr(change, "where", None), EVERY_ROW
     if where is not None:
         context = context_of(snapshot, run.engine)
         text = strip_qualifiers(where.source, change.table.qualifier, snapshot.schema).text
-        understood = condition(text, context, queries=True)
-        skipped = skipping(snapshot, text, understood.predicate, conjuncts(text, context))
-        head = f"{_VERBS[type(change)]}: {skipped}\n  WHERE: {_format_reason(_reason(understood))}"
+        resolved = condition(text, context, queries=True)
+        skipping_text = skipping(snapshot, text, resolved.predicate, conjuncts(text, context))
+        head = f"{_VERBS[type(change)]}: {skipping_text}\n  WHERE: {_format_reason(_reason(resolved))}"
     if isinstance(change, InsertRows):
         return [head, f"  {_insert_step(change, snapshot, run)}"]
     return [
         head,
-        *(() if isinstance(change, TruncateTable) else _delete_or_update_lines(change, understood, snapshot, run)),
+        *(() if isinstance(change, TruncateTable) else _delete_or_update_lines(change, resolved, snapshot, run)),
     ]
 
 
 def _insert_step(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
-    """The one step of an INSERT, but for the rows that it replaces."""
+    """Return the step that writes the rows of an INSERT."""
     plain = row_changes.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
     return Step(WRITE_ROWS, OF_A_QUERY if plain is None else None)
 
@@ -120,59 +120,59 @@ def _insert_step(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
 def _delete_or_update_lines(
     change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running
 ) -> Iterator[str]:
-    """Of a DELETE or an UPDATE the values and the steps."""
+    """Describe the values and the steps of a DELETE or an UPDATE."""
     values = row_changes.resolve_assignments(change, snapshot, run) if isinstance(change, UpdateRows) else None
-    yield from _values(values or {}, snapshot.schema)
-    yield from _steps(change_plan(snapshot, where, values, run.engine.site))
+    yield from _value_lines(values or {}, snapshot.schema)
+    yield from _step_lines(change_plan(snapshot, where, values, run.engine.site))
 
 
 def _merge_lines(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
-    """Of a MERGE the expressions and the steps."""
+    """Describe the expressions and the steps of a MERGE."""
     request = row_changes.merge_request(change, snapshot, run)
     matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
     yield from _matching_lines(matching, snapshot.schema)
     yield f"  {reading(request.whole)}"
-    yield from _steps(merge_plan(snapshot, matching, columns, run.engine.site))
+    yield from _step_lines(merge_plan(snapshot, matching, columns, run.engine.site))
 
 
-def _steps(plan: RowPlan) -> Iterator[str]:
-    """The steps of a change, with what does each."""
+def _step_lines(plan: RowPlan) -> Iterator[str]:
+    """Format the steps of a change."""
     yield from (f"  {step}" for step in plan.steps)
 
 
-def _reason(understood: Condition) -> str | None:
-    """Why Spark computes a condition; None where it does not."""
-    return "it holds a subquery" if understood.computation is None else _truth(understood.computation)
+def _reason(resolved: Condition) -> str | None:
+    """Return why Spark computes a condition; None if it is computed without Spark."""
+    return "it holds a subquery" if resolved.computation is None else _condition_reason(resolved.computation)
 
 
-def _truth(computation: Computation) -> str | None:
+def _condition_reason(computation: Computation) -> str | None:
     return computation.reason or (None if computation.is_condition else "it is no condition")
 
 
-def _values(values: Mapping[str, Any], schema: Struct) -> Iterator[str]:
-    """For each value of an UPDATE, where it is computed."""
+def _value_lines(values: Mapping[str, Any], schema: Struct) -> Iterator[str]:
+    """Describe where each value of an UPDATE is computed."""
     for path, value in leaves(values):
-        said = "it is a member of a struct" if len(path) > 1 else _store_reason(value.computation, path, schema)
-        yield f"  SET {'.'.join(path)}: {_format_reason(said)}"
+        store_reason = "it is a member of a struct" if len(path) > 1 else _store_reason(value.computation, path, schema)
+        yield f"  SET {'.'.join(path)}: {_format_reason(store_reason)}"
 
 
 def _matching_lines(matching: Matching, schema: Struct) -> Iterator[str]:
-    """Of a MERGE, where each expression is computed."""
+    """Describe where each expression of a MERGE is computed."""
     keys = ", ".join(ours for ours, _ in matching.keys)
     reason = matching.rest.reason if keys else "it requires no column of the table to equal one of the source"
     yield f"  ON: {_format_reason(reason)}"
     for clause in matching.clauses:
         if clause.condition is not None:
-            said = _format_reason(_truth(clause.condition.computation))
-            yield f"  WHEN {clause.when.upper()} AND {clause.condition}: {said}"
+            how = _format_reason(_condition_reason(clause.condition.computation))
+            yield f"  WHEN {clause.when.upper()} AND {clause.condition}: {how}"
         for path, value in leaves(clause.values):
             if isinstance(value, Computed):
-                said = _format_reason(_store_reason(value.computation, path, schema))
-                yield f"  {clause.action.upper()} {'.'.join(path)}: {said}"
+                how = _format_reason(_store_reason(value.computation, path, schema))
+                yield f"  {clause.action.upper()} {'.'.join(path)}: {how}"
 
 
 def _store_reason(value: Computation, path: Path, schema: Struct) -> str | None:
-    """Why Spark computes what a column stores; None where it does not."""
+    """Return why Spark computes the value of a column; None if it is computed without Spark."""
     if len(path) > 1:
         return "it is a member of a struct"
     return value.reason or cast_to_column(value, schema.field(path[0])).reason
@@ -186,36 +186,41 @@ def _format_reason(reason: str | None) -> str:
 
 
 def _selection_query(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, run: Running) -> Query:
-    """The query of the rows that a condition chooses, and of their new values."""
+    """Return the query that selects the rows of a change, with their new values."""
     values = ""
     if isinstance(change, UpdateRows):
         row_changes.resolve_assignments(change, snapshot, run)
         values = "".join(f", {value.text}" for _, value in change.values if value is not None)
     where = None if isinstance(change, TruncateTable) else change.where
     head = f"SELECT *{values} FROM "
-    table = _read(change.table, len(head), where)
+    table = _table_reference(change.table, len(head), where)
     if where is None:
         return Query(head, (table,))
     between = f"{head} WHERE "
-    inside = tuple(_shift_reference(each, len(between)) for each in where.references)
-    return Query(between + where.text, (table, *inside), span=where.span)
+    references = tuple(_shift_reference(reference, len(between)) for reference in where.references)
+    return Query(between + where.text, (table, *references), span=where.span)
 
 
 def _join_query(change: MergeRows) -> Query:
-    """The query that joins the rows of a table with those of a MERGE's source, as far as its clauses need them."""
-    says = {each.when for each in change.clauses}
-    kept = {"not matched": "RIGHT", "not matched by source": "LEFT"}
-    sides = [side for when, side in kept.items() if when in says]
+    """Return the query that joins a MERGE's target and source, with the join type that its clauses need."""
+    kinds = {clause.when for clause in change.clauses}
+    join_sides = {"not matched": "RIGHT", "not matched by source": "LEFT"}
+    sides = [side for when, side in join_sides.items() if when in kinds]
     head = "SELECT * FROM "
     before = f"{head} {'FULL' if len(sides) == 2 else (sides or ['INNER'])[0]} JOIN ("
     alias = f" AS {quote_identifier(change.source_alias)}" if change.source_alias is not None else ""
-    inside = tuple(_shift_reference(each, len(before)) for each in change.source.references)
+    references = tuple(_shift_reference(reference, len(before)) for reference in change.source.references)
     text = f"{before}{change.source.text}){alias} ON {change.on.text}"
-    return Query(text, (_read(change.table, len(head), None), *inside), change.source.arguments, change.source.span)
+    return Query(
+        text,
+        (_table_reference(change.table, len(head), None), *references),
+        change.source.arguments,
+        change.source.span,
+    )
 
 
-def _read(table: Table, at: int, where: Expression | None) -> Reference:
-    """A table put at a place in a text, under the name by which the statement speaks of it."""
+def _table_reference(table: Table, at: int, where: Expression | None) -> Reference:
+    """Return a reference to a table at position ``at`` of a text, with the statement's alias."""
     condition_text = None if where is None else where.text
     return Reference(table, at, at, takes_alias=True, where=condition_text, sole=True, called=table.alias)
 
@@ -224,7 +229,9 @@ def _shift_reference(reference: Reference, by: int) -> Reference:
     return replace(reference, start=reference.start + by, stop=reference.stop + by)
 
 
-def _behind(head: str, query: Query) -> Query:
+def _prefix_query(head: str, query: Query) -> Query:
     return replace(
-        query, text=head + query.text, references=tuple(_shift_reference(each, len(head)) for each in query.references)
+        query,
+        text=head + query.text,
+        references=tuple(_shift_reference(reference, len(head)) for reference in query.references),
     )

@@ -1,8 +1,8 @@
-"""Views of DataFrames: which table's rows a temporary view shows that was made of a DataFrame.
+"""Views of DataFrames: finds the table whose rows a temporary view of a DataFrame shows.
 
-Spark knows no table behind such a view, so a change of its rows fails with Java's words, or names what it is not.
-Guarantee: a table is named only where the view shows every row and every column of it, as the version that was the
-newest when it was read had them; what is in doubt is no table.
+Spark knows no table behind such a view, so a change of its rows fails with an unreadable or misleading error.
+Guarantee: a table is reported only if the view shows all rows and columns of the version that was the newest when it
+was read; in doubt none is.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _logger = logging.getLogger("anabranch")
 
 
 def table_of(spark: SparkSession, name: Name) -> str | None:
-    """The URL of the table whose rows a temporary view of a DataFrame shows, all of them."""
+    """Return the URL of the table of which a temporary view of a DataFrame shows all rows; None if there is none."""
     if not entries.is_temporary(spark, name):
         return None
     try:
         return find_whole_table(_rows(spark, name), _table_id_and_types)
-    except (AnabranchError, PySparkException):  # the table is gone, or its columns are not read here
+    except (AnabranchError, PySparkException):  # the table is gone, or a column has an unsupported type
         return None
 
 
@@ -45,11 +45,11 @@ def _rows(spark: SparkSession, name: Name) -> DataFrame:
 
 def _table_id_and_types(root: str) -> tuple[str, Mapping[str, str]]:
     now = open_log(root).snapshot()
-    return now.metadata.id, {each.name: spark_type(each.type).simpleString() for each in now.schema}
+    return now.metadata.id, {field.name: spark_type(field.type).simpleString() for field in now.schema}
 
 
 def is_of_frame(spark: SparkSession, name: Name) -> bool:
-    """Whether a name is that of a temporary view that reads, somehow, a DataFrame of a table's rows."""
+    """Whether a name is that of a temporary view that reads a DataFrame of a table's rows, directly or not."""
     if not entries.is_temporary(spark, name):
         return False
     try:
@@ -59,11 +59,12 @@ def is_of_frame(spark: SparkSession, name: Name) -> bool:
 
 
 def find_view(spark: SparkSession, identifier: str) -> tuple[Name, str] | None:
-    """The name of a temporary view, however it was made, and the table whose rows it shows as they are; None where it
-    is no view of Delta tables.
+    """Return the name of a temporary view, however it was created, and the table that it shows unchanged.
+
+    Returns None if it is no view of Delta tables.
 
     Raises:
-        ViewIsNoTable: it shows anything else of them.
+        ViewIsNoTable: it shows anything else of Delta tables.
     """
     name = parts_of(identifier) if isinstance(identifier, str) else None
     if name is None or not entries.is_temporary(spark, name):
@@ -76,8 +77,9 @@ def find_view(spark: SparkSession, identifier: str) -> tuple[Name, str] | None:
 
 
 def follow(run: Running, name: Name, location: str) -> None:
-    """Let a view whose table was changed by its name show that from now on, as one that was created in SQL does, unless
-    it has become another view meanwhile. What was changed is committed: a failure is logged.
+    """Make a view follow its table, as views created in SQL do, after a statement changed the table by the view's name.
+
+    Does nothing if the view was replaced meanwhile. The change is already committed, so a failure is only logged.
     """
     text = f"SELECT * FROM delta.{quote_identifier(location)}"
     read = Reference(Table(location, ("delta", location)), len("SELECT * FROM "), len(text), takes_alias=True)

@@ -1,4 +1,4 @@
-"""Upkeep: OPTIMIZE, REORG, VACUUM, RESTORE, CLONE, GENERATE and FSCK as commands, with the rows that Delta shows."""
+"""Runs OPTIMIZE, REORG, VACUUM, RESTORE, CLONE, GENERATE and FSCK, and returns the rows that Delta shows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption
 
 _IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
-_CLONED = {
+_CLONE_METRICS = {
     "source_table_size": "sourceTableSize",
     "source_num_of_files": "sourceNumOfFiles",
     "num_removed_files": "numRemovedFiles",
@@ -44,18 +44,18 @@ _CLONED = {
     "removed_files_size": "removedFilesSize",
     "copied_files_size": "copiedFilesSize",
 }
-"""What CLONE shows, and the metrics that it shows."""
+"""The columns that CLONE returns, and the metrics in them."""
 
 
 def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
-    """OPTIMIZE; gives the table and Delta's metrics."""
+    """OPTIMIZE; returns the table and Delta's metrics."""
     snapshot = run.newest(statement.table)
-    done = optimizing(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
-    return frame_from_rows(run.spark, [result_row(done, snapshot.table, statement.zorder)], OPTIMIZED)
+    result = optimizing(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
+    return frame_from_rows(run.spark, [result_row(result, snapshot.table, statement.zorder)], OPTIMIZED)
 
 
 def optimizing(statement: v.OptimizeTable, snapshot: Snapshot, run: Running) -> Optimize:
-    """The command of an OPTIMIZE."""
+    """Return the command of an OPTIMIZE."""
     where = _where(statement.where, snapshot, run)
     check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
     return Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
@@ -66,43 +66,45 @@ def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condit
 
 
 def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
-    """REORG TABLE: APPLY (PURGE) gives what OPTIMIZE gives, APPLY (UPGRADE UNIFORM (…)) no rows."""
+    """REORG TABLE: APPLY (PURGE) returns the same columns as OPTIMIZE, APPLY (UPGRADE UNIFORM (…)) no rows."""
     if statement.iceberg_version is None:
         snapshot = run.newest(statement.table)
         where = _where(statement.where, snapshot, run)
-        done = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
-        return frame_from_rows(run.spark, [result_row(done, snapshot.table)], OPTIMIZED)
+        result = Purge(statement.table.location, where, WORKERS).run(run.engine, RunContext(at=snapshot))
+        return frame_from_rows(run.spark, [result_row(result, snapshot.table)], OPTIMIZED)
     if statement.where is not None:
-        raise InvalidOption(option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM is of the whole table.")
+        raise InvalidOption(
+            option="WHERE", value=statement.where.text, reason="UPGRADE UNIFORM applies to the whole table."
+        )
     UpgradeUniform(statement.table.location, statement.iceberg_version).run(run.engine)
     return run.nothing()
 
 
 def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
-    """VACUUM; gives the table's path, DRY RUN those of the files that would go."""
+    """VACUUM; returns the table's path, with DRY RUN the paths of the files that it would delete."""
     checks = checks_retention(run.spark)
     lite = statement.lite if statement.lite is not None else setting(run.spark, VACUUMS_LITE, False)
     command = Vacuum(statement.table.location, statement.hours, statement.dry_run, lite, checks)
-    done = command.run()
-    paths = [f"{done.table}/{file.name}" for file in done.files] if statement.dry_run else [done.table]
+    result = command.run()
+    paths = [f"{result.table}/{file.name}" for file in result.files] if statement.dry_run else [result.table]
     return run.frame_from_columns({"path": paths}, pa.schema([("path", pa.string())]))
 
 
 def restore(statement: v.RestoreTable, run: Running) -> DataFrame:
-    """RESTORE; gives Delta's numbers of files and bytes."""
-    done = restore_command(statement, run).run()
-    return run.engine.rows(pa.Table.from_pylist([done.row], schema=RESULT))
+    """RESTORE; returns Delta's numbers of files and bytes."""
+    result = restore_command(statement, run).run()
+    return run.engine.rows(pa.Table.from_pylist([result.row], schema=RESULT))
 
 
 def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
-    """The command, as ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp`` make it."""
+    """Return the command, the same as of ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp``."""
     version, moment = run.version_and_moment(statement.table)
     ignores = (run.spark.conf.get(_IGNORES_MISSING, None) or "").lower() == "true"
     return Restore(statement.table.location, version, moment, ignores, run.zone_of(moment))
 
 
 def clone(statement: v.CloneTable, run: Running) -> DataFrame:
-    """CLONE; gives Delta's numbers of files and bytes."""
+    """CLONE; returns Delta's numbers of files and bytes."""
     log = open_log(statement.table.location)
     if statement.if_not_exists and log.exists():
         return _clone_result({}, run)
@@ -115,11 +117,11 @@ def clone(statement: v.CloneTable, run: Running) -> DataFrame:
         replace=statement.replaces,
         properties=dict(statement.properties),
     )
-    return _clone_result(_of_source(command, statement.source, run).run().metrics, run)
+    return _clone_result(_set_source(command, statement.source, run).run().metrics, run)
 
 
-def _of_source(command: Clone, source: Table | Path, run: Running) -> Clone:
-    """A clone of this source: of a version of a Delta table, or of Parquet files."""
+def _set_source(command: Clone, source: Table | Path, run: Running) -> Clone:
+    """Set the source of a clone: a version of a Delta table, or Parquet files."""
     if isinstance(source, Table):
         version, moment = run.version_and_moment(source)
         return replace(command, source=source.location, version=version, timestamp=moment, zone=run.zone_of(moment))
@@ -128,16 +130,16 @@ def _of_source(command: Clone, source: Table | Path, run: Running) -> Clone:
 
 
 def _clone_result(metrics: Any, run: Running) -> DataFrame:
-    return run.row_of_counts(**{column: int(metrics.get(name, 0)) for column, name in _CLONED.items()})
+    return run.row_of_counts(**{column: int(metrics.get(name, 0)) for column, name in _CLONE_METRICS.items()})
 
 
 def generate(statement: v.GenerateManifest, run: Running) -> DataFrame:
-    """GENERATE; gives no rows."""
+    """GENERATE; returns no rows."""
     Generate(statement.table.location, statement.mode).run()
     return run.nothing()
 
 
 def repair(statement: v.RepairTable, run: Running) -> DataFrame:
-    """FSCK REPAIR TABLE; gives a row for each file that is gone."""
-    done = Fsck(statement.table.location, statement.dry_run).run()
-    return run.engine.rows(pa.Table.from_pylist(done.rows, schema=MISSING))
+    """FSCK REPAIR TABLE; returns a row for each missing file."""
+    result = Fsck(statement.table.location, statement.dry_run).run()
+    return run.engine.rows(pa.Table.from_pylist(result.rows, schema=MISSING))

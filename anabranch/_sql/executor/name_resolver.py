@@ -1,8 +1,8 @@
-"""Which table a name in a statement means: the resolver of `anabranch._catalog.resolver`, with the queries of views.
+"""Resolves the names in a statement: the resolver of `anabranch._catalog.resolver`, extended by the queries of views.
 
-Guarantee: a name that is no entry of ours goes to Spark, with the statement as it was written. What is remembered of
-names is only which are *not* ours, for queries, and not for long: at worst a table that has just got its name is
-unknown for a moment, and then the entry itself says so, since it raises.
+Guarantee: a name that is no entry of ours goes to Spark, in the statement as it was written. Across statements only
+names that are *not* ours are remembered, for queries and for a short time. At worst a table that was just created is
+unknown for a moment, and then Spark reads its entry, which raises.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from anabranch.errors import AnabranchError, InvalidOption, RecursiveView, SqlSy
 
 
 def _is_file(name: Name) -> bool:
-    """Whether a name is that of files, as in parquet.`/path`."""
+    """Whether a name is a path to files, as in parquet.`/path`."""
     return len(name) == 2 and "/" in name[1]
 
 
 class Seen(Protocol):
-    """What a look at a statement's text tells (`anabranch._sql.prefilter.Glance`)."""
+    """The facts that a statement's text shows without parsing (`anabranch._sql.prefilter.Glance`)."""
 
     @property
     def reads(self) -> bool: ...
@@ -49,11 +49,11 @@ class Seen(Protocol):
 
 
 class Names(Resolver):
-    """The tables and lasting views that one statement names.
+    """The tables and persistent views that one statement names.
 
     Attributes:
-        new: the names that it makes.
-        frame_views: those of temporary views of DataFrames that it changes, and the tables whose rows they show.
+        new: the names of the tables that it creates.
+        frame_views: the temporary views of DataFrames that it changes, with the tables whose rows they show.
     """
 
     def __init__(self, spark: SparkSession, formats: frozenset[str] = OURS) -> None:
@@ -62,127 +62,130 @@ class Names(Resolver):
         self.frame_views: dict[Name, str] = {}
         self._reads = self._takes_names = False
         self._views: dict[Name, View] = {}
-        self._inside: list[Name] = []
+        self._open_views: list[Name] = []
 
-    def may_know(self, seen: Seen) -> bool:
-        """Whether a statement may name a table of ours: of a query, whether one of its names is."""
-        self._reads, self._takes_names = seen.reads, seen.takes_names
+    def may_know(self, look: Seen) -> bool:
+        """Whether a statement may name a table of ours; for a query with known tables, whether one of them is ours."""
+        self._reads, self._takes_names = look.reads, look.takes_names
         if not self._reads:  # it may change what names mean, as USE does
             entries.forget()
-        return seen.may_name if seen.tables is None else any(map(self.location, seen.tables))
+        return look.may_name if look.tables is None else any(map(self.location, look.tables))
 
     def look_up(self, name: Name) -> Entry | StoredView | None:
         """See `Resolver.look_up`."""
         if name not in self._known and self._reads and entries.is_foreign(self._spark, name):
             return None
         is_new = name not in self._known
-        found = super().look_up(name)
-        if is_new and isinstance(found, StoredView) and found.of_spark:
-            self._known[name] = None  # a view that reads itself reads nothing
-            found = self._known[name] = self._of_spark(found)
-            if found is None:
+        entry = super().look_up(name)
+        if is_new and isinstance(entry, StoredView) and entry.of_spark:
+            self._known[name] = None  # ends the recursion of a view that reads itself
+            entry = self._known[name] = self._qualify_spark_view(entry)
+            if entry is None:
                 entries.remember(self._spark, name)
-        if self._takes_names:  # what it means now says nothing of what it will mean
+        if self._takes_names:  # the statement may change what the name means
             entries.forget()
-        return found
+        return entry
 
-    def _of_spark(self, stored: StoredView) -> StoredView | None:
-        """A view of Spark's, in whose text each name is whole; None where it reads no table of ours."""
+    def _qualify_spark_view(self, stored: StoredView) -> StoredView | None:
+        """Write the names in a view of Spark's in full; None if it reads no table of ours."""
         try:
             tokens = tokenize(stored.text)
-            found = [each for each in tables_read(tokens) if not each.asks_changes]
+            mentions = [mention for mention in tables_read(tokens) if not mention.asks_changes]
         except SqlSyntaxError:
             return None
-        named = [
-            (each, (*stored.within[: 3 - len(each.parts)], *each.parts)) for each in found if not _is_file(each.parts)
+        resolved = [
+            (mention, (*stored.within[: 3 - len(mention.parts)], *mention.parts))
+            for mention in mentions
+            if not _is_file(mention.parts)
         ]
-        ours = [self.path(each.parts) or self.location(whole) for each, whole in named]
+        ours = [self.path(mention.parts) or self.location(full_name) for mention, full_name in resolved]
         if not any(ours):
             return None
         edits = [
-            Edit(tokens[each.first].start, tokens[each.after - 1].end + 1, name_to_sql(whole))
-            for each, whole in named
-            if self.path(each.parts) is None
+            Edit(tokens[mention.first].start, tokens[mention.after - 1].end + 1, name_to_sql(full_name))
+            for mention, full_name in resolved
+            if self.path(mention.parts) is None
         ]
         return replace(stored, text=apply_edits(stored.text, 0, len(stored.text), sorted(edits)))
 
     def location(self, name: Name) -> Location | View | None:
-        """Where the table of this name lies, or the path that it is; or the lasting view."""
+        """Return the location of the table of this name, or the persistent view; None if it is neither."""
         path = self.path(name)
-        found = self.look_up(name) if path is None else None
-        if isinstance(found, StoredView):
+        entry = self.look_up(name) if path is None else None
+        if isinstance(entry, StoredView):
             if name not in self._views:
-                self._views[name] = self.view(found)
+                self._views[name] = self.view(entry)
             return self._views[name]
-        return path if found is None else found.location
+        return path if entry is None else entry.location
 
     def catalog_location(self, name: Name) -> Location | View | None:
-        """As `location`, of what the catalog keeps under this name, whichever temporary view hides that."""
+        """As `location`, for the catalog's entry of this name, even if a temporary view hides it."""
         path = self.path(name)
         return self.location(entries.whole(self._spark, name)) if path is None else path
 
     def entry(self, name: Name) -> Entry | None:
-        """The entry under which the statement has found a table."""
-        found = self._known.get(name)
-        return found if isinstance(found, Entry) else None
+        """Return the catalog entry of a table that the statement has looked up."""
+        entry = self._known.get(name)
+        return entry if isinstance(entry, Entry) else None
 
     def view(self, stored: StoredView) -> View:
-        """A lasting view, its query understood; one that cannot be is told so once it is read."""
-        shown, broken = Query(stored.text), self._unlike(stored)
-        if stored.name in self._inside:
+        """Parse the query of a persistent view. If that fails, `View.broken` is the error to raise on reading it."""
+        query, broken = Query(stored.text), self._settings_mismatch(stored)
+        if stored.name in self._open_views:
             broken = RecursiveView(name=name_to_sql(stored.name))
-        self._inside.append(stored.name)
+        self._open_views.append(stored.name)
         try:
             if broken is None:
-                shown = Reader(TokenizedText(stored.text), None, lambda name: self._within(stored.within, name)).query()
+                query = Reader(
+                    TokenizedText(stored.text), None, lambda name: self._locate_in_view(stored.within, name)
+                ).query()
         except (UnknownTable, RecursiveView) as error:
             broken = error
         finally:
-            self._inside.pop()
-        inside = (each.view.broken for each in shown.references if each.view is not None)
-        broken = broken or next((each for each in inside if each is not None), None)
-        return View(stored.name, shown, stored.output, stored.columns, broken, stored.of_spark)
+            self._open_views.pop()
+        errors = (reference.view.broken for reference in query.references if reference.view is not None)
+        broken = broken or next((problem for problem in errors if problem is not None), None)
+        return View(stored.name, query, stored.output, stored.columns, broken, stored.of_spark)
 
-    def _unlike(self, stored: StoredView) -> AnabranchError | None:
-        """Why this session would read the view's rows in another way than the one that made it."""
+    def _settings_mismatch(self, stored: StoredView) -> AnabranchError | None:
+        """Return an error if a setting that affects the view's rows differs from the session that created the view."""
         now = entries.rules_of(self._spark, stored.rules)
         for setting, value in stored.rules.items():
             if now[setting] != value:
-                reason = (
-                    f"the view {name_to_sql(stored.name)} was made where it was {value}, and may have other rows here."
-                )
+                view = name_to_sql(stored.name)
+                reason = f"the view {view} was created where it was {value}, and may have other rows here."
                 return InvalidOption(option=setting, value=now[setting], reason=reason)
         return None
 
-    def _within(self, within: Name, name: Name) -> Location | View | None:
-        """As `location`, for a name in the query of a view, where only those of tables of ours are not whole."""
+    def _locate_in_view(self, within: Name, name: Name) -> Location | View | None:
+        """As `location`, for a name in the query of a view, in which only names of our tables may be shortened."""
         if (path := self.path(name)) is not None:
             return path
         if _is_file(name):
             return None
-        found = self.location((*within[: 3 - len(name)], *name))
-        if found is None and len(name) < 3:
+        location = self.location((*within[: 3 - len(name)], *name))
+        if location is None and len(name) < 3:
             raise UnknownTable(name=name_to_sql((*within[: 3 - len(name)], *name)))
-        return found
+        return location
 
     def place(self, name: Name, making: Making) -> Location | None:
-        """Where the table will lie, if it is to be one of ours.
+        """Return the location of a table to create, if it will be one of ours.
 
         Raises:
-            NameTaken, UnknownSchema, InvalidOption: it cannot be made under this name. The name of something else in
-            the catalog is left to the statement, which may say IF NOT EXISTS.
+            NameTaken, UnknownSchema, InvalidOption: it cannot be created under this name. A name that another object
+                of the catalog has is left to the statement, which may have IF NOT EXISTS.
         """
         path = self.path(name)
         if path is not None:
             return path
         if not self.makes(making):
             return None
-        named = self.new[name] = named_tables.place(self._spark, name, making.location, or_foreign=True)
-        # The clause is held against what it says itself.
-        return named.location if making.location is None else making.location
+        planned = self.new[name] = named_tables.place(self._spark, name, making.location, or_foreign=True)
+        # CREATE TABLE compares its LOCATION clause with this.
+        return planned.location if making.location is None else making.location
 
     def makes(self, making: Making) -> bool:
-        """Whether what a statement makes is one of our kinds."""
+        """Whether a statement creates a table in one of our formats."""
         if making.format is None and making.clones:
             return True
         if making.format is None and making.like is not None:

@@ -1,6 +1,6 @@
-"""What statements do to names: they make them, take them away and change them, and their tables get other columns.
+"""Applies statements to the catalog: creates, drops and renames the names of tables, and refreshes their columns.
 
-A path is its table, and has no other name: what would take it away or change it is refused.
+A path has no entry in the catalog: a statement that would drop or rename it is refused.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 def run(
     statement: Statement, names: Names, run: Running, plain: Callable[[], DataFrame], *, reshapes: bool
 ) -> DataFrame:
-    """Run a statement by ``plain``, and do to names what it says; ``reshapes`` as in `registry.Entry`.
+    """Run a statement by ``plain``, and apply it to the catalog; ``reshapes`` is as in `registry.Entry`.
 
     Raises:
-        NameTaken, UnknownTable: a name is not free, or there is none to replace, or to drop.
-        InvalidOption: it would take the name of a path away, or change it.
+        NameTaken, UnknownTable: a name is taken, or there is no table to replace or drop.
+        InvalidOption: it would drop or rename a path.
     """
     table = getattr(statement, "table", None)
     if table is None:
-        found = plain()
-        for each in statement.inserts if isinstance(statement, row_values.InsertEach) else ():
-            _refresh(each.table, names, run)
-        return found
+        rows = plain()
+        for insert in statement.inserts if isinstance(statement, row_values.InsertEach) else ():
+            _refresh(insert.table, names, run)
+        return rows
     if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in names.new:
         return _create_table(statement, names.new[table.name], run, plain)
     entry = names.entry(table.name)
@@ -52,73 +52,73 @@ def run(
         return run.nothing()
     if isinstance(statement, v.RenameTable):
         if entry is None:
-            reason = "a table that is named by its path has no other name."
+            reason = "a table that is named by its path has no name to change."
             raise InvalidOption(option="RENAME TO", value=".".join(statement.name), reason=reason)
         named_tables.rename(run.spark, entry, statement.name)
         return run.nothing()
-    found = plain()
+    rows = plain()
     if reshapes:
         _refresh(table, names, run)
-    return found
+    return rows
 
 
 def _refresh(table: Table, names: Names, run: Running) -> None:
-    """Let the catalog know the columns that a table has now."""
+    """Update the columns of a table in the catalog."""
     if (entry := names.entry(table.name)) is not None:
         named_tables.refresh(run.spark, entry)
 
 
 def _refuse_drop(statement: v.DropTable) -> None:
-    """Refuse to drop a path: the table would be there as before. delta-spark says nothing, and does nothing.
+    """Refuse to drop a path, which would leave the table as it is. delta-spark silently does nothing.
 
     Raises:
-        InvalidOption: the table is there. UnknownTable: it is not, and the statement does not say IF EXISTS.
+        InvalidOption: the table exists. UnknownTable: it does not, and the statement has no IF EXISTS.
     """
     table = statement.table
     if open_log(table.location).exists():
-        reason = "a path is no name that could be dropped, and the files would stay: remove the folder, or DELETE rows."
+        reason = "a path has no name to drop, and the files would stay: remove the folder, or DELETE rows."
         raise InvalidOption(option="DROP TABLE", value=name_to_sql(table.name), reason=reason)
     if not statement.if_exists:
         raise UnknownTable(name=name_to_sql(table.name))
 
 
 def _create_table(
-    statement: v.CreateTable | v.CloneTable, named: Named, run: Running, plain: Callable[[], DataFrame]
+    statement: v.CreateTable | v.CloneTable, target: Named, run: Running, plain: Callable[[], DataFrame]
 ) -> DataFrame:
-    if named.foreign or (named.entry is not None and not statement.replaces):
+    if target.foreign or (target.entry is not None and not statement.replaces):
         if statement.if_not_exists:
             return run.nothing()
-        raise NameTaken(name=name_to_sql(named.name), table=named.location)
-    if named.entry is None and not statement.creates:
-        raise UnknownTable(name=name_to_sql(named.name))
-    there = None if named.managed or statement.replaces else open_log(named.location).newest()
+        raise NameTaken(name=name_to_sql(target.name), table=target.location)
+    if target.entry is None and not statement.creates:
+        raise UnknownTable(name=name_to_sql(target.name))
+    existing = None if target.managed or statement.replaces else open_log(target.location).newest()
     try:
-        with named_tables.naming(run.spark, named):
-            if there is None or not isinstance(statement, v.CreateTable) or statement.query or statement.like:
+        with named_tables.naming(run.spark, target):
+            if existing is None or not isinstance(statement, v.CreateTable) or statement.query or statement.like:
                 return plain()
-            _check_same(statement, there, named.location)
+            _check_same(statement, existing, target.location)
     except NameTaken:
-        if not statement.if_not_exists or entries.find(run.spark, named.name) is None:
-            raise  # else somebody else was faster
+        if not statement.if_not_exists or entries.find(run.spark, target.name) is None:
+            raise  # else another session created it first
     return run.nothing()
 
 
-def _check_same(statement: v.CreateTable, there: Snapshot, location: str) -> None:
-    """Raise an error unless a table that is there already is as a CREATE TABLE … LOCATION says.
+def _check_same(statement: v.CreateTable, existing: Snapshot, location: str) -> None:
+    """Check that an existing table matches a CREATE TABLE … LOCATION.
 
     Raises:
-        InvalidOption: it is not.
+        InvalidOption: it does not.
     """
-    said = [(field.name, ddl(field.type)) for field in statement.columns]
-    known = [(field.name, ddl(field.type)) for field in there.schema]
+    specified = [(field.name, ddl(field.type)) for field in statement.columns]
+    present = [(field.name, ddl(field.type)) for field in existing.schema]
     other: dict[str, tuple[Any, Any]] = {}
-    if said and said != known:
-        other["columns"] = _columns(said), _columns(known)
-    if (said or statement.partitions) and (statement.partitions or ()) != there.partition_columns:
-        other["PARTITIONED BY"] = statement.partitions or (), there.partition_columns
-    if statement.clusters is not None and tuple(statement.clusters) != tuple(there.clustering_columns):
-        other["CLUSTER BY"] = statement.clusters, there.clustering_columns
-    configuration = there.metadata.configuration
+    if specified and specified != present:
+        other["columns"] = _columns(specified), _columns(present)
+    if (specified or statement.partitions) and (statement.partitions or ()) != existing.partition_columns:
+        other["PARTITIONED BY"] = statement.partitions or (), existing.partition_columns
+    if statement.clusters is not None and tuple(statement.clusters) != tuple(existing.clustering_columns):
+        other["CLUSTER BY"] = statement.clusters, existing.clustering_columns
+    configuration = existing.metadata.configuration
     for key, value in statement.properties.items():
         if configuration.get(key) != value:
             other[key] = value, configuration.get(key)
@@ -129,7 +129,7 @@ def _check_same(statement: v.CreateTable, there: Snapshot, location: str) -> Non
 
 
 _KINDS = {"columns": "schema does", "PARTITIONED BY": "partitioning does", "CLUSTER BY": "clustering columns do"}
-"""What of a table each option says, with its verb."""
+"""The subject and verb of the message about each option."""
 
 
 def _columns(pairs: list[tuple[str, str]]) -> str:

@@ -1,6 +1,7 @@
-"""Parquet tables: what Spark's catalog keeps under a name where a command would take Parquet files for a Delta table.
+"""Parquet tables in Spark's catalog, as sources of CONVERT and CLONE.
 
-Knows what Spark says of its tables, and writes nothing. Guarantee: what is said to a user to do instead loses no file.
+Reads the catalog's description of a table, and writes nothing. Guarantee: the steps that a message suggests lose no
+file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FILES = frozenset({"parquet", "delta", "iceberg"})
 
 
 def table_name(identifier: Any) -> Name | None:
-    """The name of a table, where an identifier is one, and no path of files.
+    """Return the parts of an identifier that is the name of a table; None if it is a path of files.
 
     Example:
         >>> table_name("db.events"), table_name("parquet.`/data/events`")
@@ -33,10 +34,10 @@ def table_name(identifier: Any) -> Name | None:
 
 
 def refuse_conversion(spark: SparkSession, name: Name) -> NoReturn:
-    """Say of a name that is no Delta table's why it is not converted, and what to do.
+    """Refuse to convert a table by its name, and suggest what to do instead.
 
     Raises:
-        NameNotConverted: it is a Parquet table. InvalidOption: it is one of another format.
+        NameNotConverted: it is a Parquet table. InvalidOption: it is a table of another format.
         UnknownTable: it is no table at all.
     """
     table = try_describe_table(spark, name)
@@ -50,7 +51,7 @@ def refuse_conversion(spark: SparkSession, name: Name) -> NoReturn:
 
 
 def _copy_steps(table: SparkTable) -> str:
-    """What to do with a managed table, whose files go with its name."""
+    """Return the steps to convert a managed table, whose files are deleted with its name."""
     name = name_to_sql(table.name)
     return (
         f"DROP TABLE would remove the files of this managed table: copy it first, CREATE TABLE new_name USING delta AS "
@@ -59,11 +60,12 @@ def _copy_steps(table: SparkTable) -> str:
 
 
 def _convert_steps(spark: SparkSession, table: SparkTable) -> str:
-    """What to do with an external table, whose files stay where they are."""
+    """Return the steps to convert an external table, whose files stay when its name is dropped."""
     name, location = name_to_sql(table.name), str(table.location)
     types = exact_sql(spark, f"SELECT * FROM {name}").schema
     columns = ", ".join(
-        f"{quote_identifier(each)} {types[each].dataType.simpleString()}" for each in table.partition_columns
+        f"{quote_identifier(partition_column)} {types[partition_column].dataType.simpleString()}"
+        for partition_column in table.partition_columns
     )
     partitioned = f" PARTITIONED BY ({columns})" if columns else ""
     return (
@@ -76,12 +78,11 @@ def _convert_steps(spark: SparkSession, table: SparkTable) -> str:
 
 
 def files_of(spark: SparkSession, name: Name) -> tuple[str, Struct]:
-    """Where the Parquet files lie that a name means, a table's or ``parquet.`path` ``, and the columns that their
-    folders stand for.
+    """Return the location of the Parquet files of a table or of ``parquet.`path` ``, and the partition columns.
 
     Raises:
-        UnknownTable: it means nothing. UnsupportedCloneSource: it means something else than Parquet files.
-        CloneRefused: the catalog counts other partitions than lie in the table's folder.
+        UnknownTable: there is no such table. UnsupportedCloneSource: it is no Parquet table.
+        CloneRefused: the partitions in the catalog differ from those in the table's folder.
     """
     if (location := files_in(name)) is not None:
         return location, Struct()
@@ -92,21 +93,22 @@ def files_of(spark: SparkSession, name: Name) -> tuple[str, Struct]:
         kind = "a view" if table.is_view else f"a table of the format {table.provider}"
         raise UnsupportedCloneSource(name=name_to_sql(table.name), kind=kind)
     columns = schema_of(exact_sql(spark, f"SELECT * FROM {name_to_sql(table.name)}").schema)
-    partitions = Struct(tuple(columns.field(each) for each in table.partition_columns))
+    partitions = Struct(tuple(columns.field(partition_column) for partition_column in table.partition_columns))
     _check_registered(spark, table, partitions)
     return str(table.location), partitions
 
 
 def _check_registered(spark: SparkSession, table: SparkTable, partitions: Struct) -> None:
-    """Raises CloneRefused unless the partitions that the catalog counts are the folders that hold files: it may count
-    some that lie elsewhere, and leave some out that lie here.
+    """Raise CloneRefused unless the partitions in the catalog are the folders with files.
+
+    The catalog may have partitions at other locations, and may lack some in the table's folder.
     """
     if not table.has_registered_partitions:
         return
     log, depth = open_log(str(table.location)), len(partitions.names)
-    said = {row[0] for row in exact_sql(spark, f"SHOW PARTITIONS {name_to_sql(table.name)}").collect()}
-    found = {"/".join(entry.name.split("/")[:depth]) for entry in log.store.list_all() if "=" in entry.name}
-    if other := sorted(said ^ found):
-        where = "in the catalog" if other[0] in said else "in the folder"
+    registered = {row[0] for row in exact_sql(spark, f"SHOW PARTITIONS {name_to_sql(table.name)}").collect()}
+    folders = {"/".join(entry.name.split("/")[:depth]) for entry in log.store.list_all() if "=" in entry.name}
+    if other := sorted(registered ^ folders):
+        where = "in the catalog" if other[0] in registered else "in the folder"
         reason = f"the partition {other[0]} is {where} only. Run MSCK REPAIR TABLE first, or clone the folder."
         raise CloneRefused(source=log.table, table=name_to_sql(table.name), reason=reason)

@@ -1,8 +1,8 @@
-"""Lasting views: views in Spark's catalog of queries on Delta tables.
+"""Persistent views: views in Spark's catalog of queries on Delta tables.
 
-The catalog keeps the query's text, the schema in which it names tables, and the columns that it gave. Guarantees: a
-name in a view means the same in every session, whatever its current schema is and whichever temporary views it has; no
-view comes to read itself; a session that does not know Anabranch reads no row of a view, as it reads none of a table.
+The catalog stores the query's text, the schema in which its names are resolved, and the columns of its result.
+Guarantees: a name in a view means the same in every session, whatever its current schema and its temporary views are;
+no view reads itself; a session without Anabranch reads no row of a view, as it reads none of a table.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from anabranch._sql.grammar.tables_read import Found, tables_read
 from anabranch._sql.grammar.view_values import AlterView, CreateTempView, CreateView
 from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
 
-_NOT_KEPT = frozenset({VIEW, "transient_lastDdlTime"})
+_INTERNAL_PROPERTIES = frozenset({VIEW, "transient_lastDdlTime"})
 
 
 def create(statement: CreateView, run: Running) -> DataFrame:
-    """CREATE VIEW; gives no rows.
+    """CREATE VIEW; returns no rows.
 
     Raises:
-        NameTaken: it is the name of a table, or of a view that is not to be replaced. UnknownSchema: there is none.
+        NameTaken: a table has the name, or a view that is not to be replaced. UnknownSchema: there is no such schema.
         RecursiveView: it would read itself. TemporaryInView: it would read a temporary view.
-        InvalidOption: it has parameters, calls a function that is not Spark's own by less than its whole name, or has
-        another number of columns than its query.
-        SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of its query.
+        InvalidOption: it has parameters, calls a user's function by less than its full name, or has another number of
+            columns than its query.
+        SqlSyntaxError, SqlAnalysisError: Spark cannot parse or analyse its query.
     """
     spark, name = run.spark, entries.whole(run.spark, statement.name)
-    if _is_there(spark, name, statement):
+    if _is_existing(spark, name, statement):
         return run.nothing()
-    if any(each.view is not None and each.view.reads(name) for each in statement.query.references):
+    if any(reference.view is not None and reference.view.reads(name) for reference in statement.query.references):
         raise RecursiveView(name=name_to_sql(name))
     _check_no_arguments(statement)
-    text = _lasting(statement.query, statement.text, spark)
+    text = _qualify_names(statement.query, statement.text, spark)
     rows = run.query(statement.query)
     schema = _view_schema(statement, rows)
     output, columns = ((), ()) if statement.evolves else (tuple(rows.columns), tuple(schema.names))
-    view = StoredView(name, text, _current(spark), output, columns, entries.rules_of(spark))
-    _check_lasts(view, schema, run)
+    view = StoredView(name, text, _current_schema(spark), output, columns, entries.rules_of(spark))
+    _check_stored(view, schema, run)
     entries.forget()
     try:
         view_entries.record_view(
@@ -62,12 +62,12 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     except AnalysisException:
         if statement.replaces or not entries.is_taken(spark, name):
             raise
-        raise NameTaken(name=name_to_sql(name), table=name_to_sql(name)) from None  # by somebody else, meanwhile
+        raise NameTaken(name=name_to_sql(name), table=name_to_sql(name)) from None  # by another session, meanwhile
     return run.nothing()
 
 
 def alter(statement: AlterView, run: Running) -> DataFrame:
-    """ALTER VIEW … AS: another query, and its columns; the comment and the properties stay. Gives no rows.
+    """ALTER VIEW … AS: replaces the query and the columns; keeps comment and properties. Returns no rows.
 
     Raises:
         UnknownTable: there is no such view. RecursiveView, TemporaryInView, InvalidOption, SqlSyntaxError,
@@ -80,23 +80,26 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
         return temporary_views.create(temporary, run)
     if not statement.query.references:
         return _convert_to_spark_view(statement, run)
-    there = entries.see(spark, name)
-    if there is None or not there.is_view or entries.find(spark, name) is not None:
+    existing = entries.see(spark, name)
+    if existing is None or not existing.is_view or entries.find(spark, name) is not None:
         raise UnknownTable(name=name_to_sql(name))
-    kept = {key: value for key, value in view_entries.properties_of(spark, name).items() if key not in _NOT_KEPT}
+    properties = {
+        key: value for key, value in view_entries.properties_of(spark, name).items() if key not in _INTERNAL_PROPERTIES
+    }
     comment = entries.get_spark_table(spark, name).description
-    made = CreateView(statement.name, statement.query, statement.text, None, True, False, comment, kept)
-    return create(made, run)
+    replacement = CreateView(statement.name, statement.query, statement.text, None, True, False, comment, properties)
+    return create(replacement, run)
 
 
 def _check_no_arguments(statement: CreateView | AlterView) -> None:
     if statement.query.arguments:
-        raise InvalidOption(option="args", value=statement.name[-1], reason="a lasting view takes no parameters.")
+        raise InvalidOption(option="args", value=statement.name[-1], reason="a persistent view takes no parameters.")
 
 
 def _convert_to_spark_view(statement: AlterView, run: Running) -> DataFrame:
-    """A view of ours whose query reads no Delta table any more, as a view of Spark's own. Between the two steps it
-    still shows what it did before.
+    """Turn a view whose new query reads no Delta table into a view of Spark's.
+
+    Between the two steps the view still shows its old rows.
     """
     _check_no_arguments(statement)
     with of_spark(statement.query, run.spark):
@@ -106,38 +109,38 @@ def _convert_to_spark_view(statement: AlterView, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def _is_there(spark: SparkSession, name: Name, statement: CreateView) -> bool:
-    """Whether there is one already, and that is fine.
+def _is_existing(spark: SparkSession, name: Name, statement: CreateView) -> bool:
+    """Whether the name exists and the statement has IF NOT EXISTS.
 
     Raises:
-        NameTaken, UnknownSchema, NoPlaceForNames: there can be none of this name.
+        NameTaken, UnknownSchema, NoPlaceForNames: a view of this name cannot be created.
     """
-    there = entries.see(spark, name)
-    if there is None:
+    existing = entries.see(spark, name)
+    if existing is None:
         check_place(spark, name)
         return False
     if statement.if_not_exists:
         return True
-    if not there.is_view or not statement.replaces or entries.find(spark, name) is not None:
+    if not existing.is_view or not statement.replaces or entries.find(spark, name) is not None:
         raise NameTaken(name=name_to_sql(name), table=name_to_sql(name))
     return False
 
 
-def _current(spark: SparkSession) -> Name:
+def _current_schema(spark: SparkSession) -> Name:
     return spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
 
 
 def _view_schema(statement: CreateView, rows: DataFrame) -> Struct:
-    """The view's columns: those of its query, under the names and with the comments that the statement gives them."""
-    given = rows.columns
-    said = [(name, None) for name in given] if statement.columns is None else list(statement.columns)
-    if len(said) != len(given):
-        reason = f"the query gives {len(given)} columns, the view names {len(said)}."
+    """Return the view's columns: those of its query, with the names and comments of the statement."""
+    query_columns = rows.columns
+    view_columns = [(name, None) for name in query_columns] if statement.columns is None else list(statement.columns)
+    if len(view_columns) != len(query_columns):
+        reason = f"the query gives {len(query_columns)} columns, the view names {len(view_columns)}."
         raise InvalidOption(option="CREATE VIEW", value=statement.name[-1], reason=reason)
-    schema = declared_schema(rows.toDF(*(name for name, _ in said)).schema)
+    schema = declared_schema(rows.toDF(*(name for name, _ in view_columns)).schema)
     fields = (
         Field(name, field.type, metadata={} if comment is None else {"comment": comment})
-        for (name, comment), field in zip(said, schema, strict=True)
+        for (name, comment), field in zip(view_columns, schema, strict=True)
     )
     return Struct(tuple(fields))
 
@@ -145,55 +148,62 @@ def _view_schema(statement: CreateView, rows: DataFrame) -> Struct:
 # -- names in its query ------------------------------------------------------------------------------------------------
 
 
-def _lasting(query: Query, text: str, spark: SparkSession) -> str:
-    """The query's text, as it was written, in which what is no Delta table of ours has its whole name.
+def _qualify_names(query: Query, text: str, spark: SparkSession) -> str:
+    """Write the names of other tables than ours in full; the rest of the query's text stays as it is.
 
     Raises:
-        TemporaryInView: that is a temporary view. InvalidOption: it calls a function that is not Spark's own.
+        TemporaryInView: the query reads a temporary view. InvalidOption: it calls a user's function.
     """
     tokens = tokenize(text)
     _check_functions(tokens, spark)
-    known = {each.table.span[0] - query.span[0] for each in query.references}
-    found = (each for each in tables_read(tokens) if not each.asks_changes)
-    edits = [edit for each in found if (edit := _edit(each, tokens, known, spark)) is not None]
+    known_starts = {reference.table.span[0] - query.span[0] for reference in query.references}
+    mentions = (mention for mention in tables_read(tokens) if not mention.asks_changes)
+    edits = [
+        edit for mention in mentions if (edit := _qualifying_edit(mention, tokens, known_starts, spark)) is not None
+    ]
     return apply_edits(text, 0, len(text), sorted(edits))
 
 
-def _edit(found: Found, tokens: list[Token], known: set[int], spark: SparkSession) -> Edit | None:
-    """What makes a name whole; None where it is whole, or no name in a catalog, as that of a file is not."""
-    start, stop = tokens[found.first].start, tokens[found.after - 1].end + 1
-    there = None if start in known or len(found.parts) > 2 else entries.see(spark, found.parts)
-    if there is None:
+def _qualifying_edit(mention: Found, tokens: list[Token], known_starts: set[int], spark: SparkSession) -> Edit | None:
+    """Return the edit that writes a name in full; None if it is full, or not in a catalog, like a file's."""
+    start, stop = tokens[mention.first].start, tokens[mention.after - 1].end + 1
+    existing = None if start in known_starts or len(mention.parts) > 2 else entries.see(spark, mention.parts)
+    if existing is None:
         return None
-    if there.is_temporary:
-        raise TemporaryInView(name=name_to_sql(found.parts))
-    return Edit(start, stop, name_to_sql(entries.whole(spark, found.parts)))
+    if existing.is_temporary:
+        raise TemporaryInView(name=name_to_sql(mention.parts))
+    return Edit(start, stop, name_to_sql(entries.whole(spark, mention.parts)))
 
 
 def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
-    """Raise an error where a function is called that another session could find elsewhere, or not at all.
+    """Check that every function means the same in another session.
 
     Raises:
-        InvalidOption: one is.
+        InvalidOption: the query calls a user's function by less than its full name.
     """
-    called = {
+    calls = {
         token.text.lower()
         for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False)
         if after.token_type == TokenType.L_PAREN and (before is None or before.token_type != TokenType.DOT)
     }
     users = {row[0].rpartition(".")[2].strip("`").lower() for row in exact_sql(spark, "SHOW USER FUNCTIONS").collect()}
-    for name in sorted(called & users):
-        reason = "a lasting view calls it by its whole name, catalog.schema.function; a temporary one it cannot call."
+    for name in sorted(calls & users):
+        reason = (
+            "a persistent view must call it by its full name, catalog.schema.function, "
+            "and cannot call a temporary function."
+        )
         raise InvalidOption(option="function", value=name, reason=reason)
 
 
-def _check_lasts(view: StoredView, schema: Struct, run: Running) -> None:
-    """Raise an error unless the view, as it will be kept, reads as its query does.
+def _check_stored(view: StoredView, schema: Struct, run: Running) -> None:
+    """Check that the view as it will be stored has the columns of its query.
 
     Raises:
-        InvalidOption: it does not. UnknownTable, SqlSyntaxError, SqlAnalysisError: it cannot be read at all.
+        InvalidOption: it has others. UnknownTable, SqlSyntaxError, SqlAnalysisError: it cannot be read at all.
     """
-    shown = run.view(Names(run.spark).view(view)).schema
-    if [(each.name, each.type) for each in declared_schema(shown)] != [(each.name, each.type) for each in schema]:
-        reason = "read back by whole names, its query has other columns."
+    stored_schema = run.view(Names(run.spark).view(view)).schema
+    if [(stored_field.name, stored_field.type) for stored_field in declared_schema(stored_schema)] != [
+        (field.name, field.type) for field in schema
+    ]:
+        reason = "with full names, its query has other columns."
         raise InvalidOption(option="CREATE VIEW", value=name_to_sql(view.name), reason=reason)

@@ -1,4 +1,4 @@
-"""Rows: DELETE, UPDATE, MERGE and INSERT as the commands that ``DeltaTable`` runs."""
+"""Runs DELETE, UPDATE, MERGE and INSERT as the commands that ``DeltaTable`` runs."""
 
 from __future__ import annotations
 
@@ -52,47 +52,49 @@ from anabranch.errors import InvalidOption, UnknownColumn
 _OVERWRITES = "spark.sql.sources.partitionOverwriteMode"
 
 
-def resolve_where(where: Expression | None, placed: str | TokenizedText, table: Table, context: Context) -> Condition:
-    """A statement's condition as its command carries it; ``placed``: with its subqueries' tables put into place."""
+def resolve_where(
+    where: Expression | None, where_text: str | TokenizedText, table: Table, context: Context
+) -> Condition:
+    """Resolve a statement's condition; ``where_text`` is its text with views for the tables of its subqueries."""
     if where is None:
         return EVERY_ROW
-    found = condition(placed, context, queries=True, names=table.qualifier)
-    return replace(found, text=where.text) if found.asks else found
+    resolved = condition(where_text, context, queries=True, names=table.qualifier)
+    return replace(resolved, text=where.text) if resolved.asks else resolved
 
 
 def delete(statement: DeleteRows, run: Running) -> DataFrame:
-    """DELETE; gives ``num_affected_rows``."""
+    """DELETE; returns ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
-    with run.substitute_views(statement.where or Expression("")) as placed:
-        command = delete_command(statement, placed, context_of(snapshot, run.engine))
+    with run.substitute_views(statement.where or Expression("")) as where_text:
+        command = delete_command(statement, where_text, context_of(snapshot, run.engine))
         outcome = command.run(run.engine, RunContext(at=snapshot))
     return run.row_of_counts(num_affected_rows=outcome.rows)
 
 
 def truncate(statement: TruncateTable, run: Running) -> DataFrame:
-    """TRUNCATE TABLE, as a DELETE of every row; gives no rows."""
+    """TRUNCATE TABLE, as a DELETE of every row; returns no rows."""
     snapshot = run.newest(statement.table)
     Delete(statement.table.location, operation="TRUNCATE").run(run.engine, RunContext(at=snapshot))
     return run.nothing()
 
 
-def delete_command(statement: DeleteRows, placed: str | TokenizedText, context: Context) -> Delete:
-    """The command, as ``DeltaTable.delete`` makes it."""
-    return Delete(statement.table.location, resolve_where(statement.where, placed, statement.table, context))
+def delete_command(statement: DeleteRows, where_text: str | TokenizedText, context: Context) -> Delete:
+    """Return the command, the same as of ``DeltaTable.delete``."""
+    return Delete(statement.table.location, resolve_where(statement.where, where_text, statement.table, context))
 
 
 def update(statement: UpdateRows, run: Running) -> DataFrame:
-    """UPDATE; gives ``num_affected_rows``."""
+    """UPDATE; returns ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
     assignments = resolve_assignments(statement, snapshot, run)
-    with run.substitute_views(statement.where or Expression("")) as placed:
-        where = resolve_where(statement.where, placed, statement.table, context_of(snapshot, run.engine))
+    with run.substitute_views(statement.where or Expression("")) as where_text:
+        where = resolve_where(statement.where, where_text, statement.table, context_of(snapshot, run.engine))
         outcome = Update(statement.table.location, assignments, where).run(run.engine, RunContext(at=snapshot))
     return run.row_of_counts(num_affected_rows=outcome.rows)
 
 
 def resolve_assignments(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[str, Any]:
-    """The values of an UPDATE as its command takes them.
+    """Resolve the values of an UPDATE for its command.
 
     Raises:
         UnknownColumn, InvalidOption, InvalidCondition, NotBuilt: they cannot be assigned.
@@ -111,34 +113,35 @@ def _value(
 
 
 def _default(key: str, alias: str, snapshot: Snapshot, run: Running, *, inserts: bool = False) -> str | None:
-    """What DEFAULT means for a column: its default value, or NULL; None in an insert of a column that the table itself
-    computes where it is not named.
+    """Return the SQL text of DEFAULT for a column: its default value, or NULL.
+
+    Returns None in an insert if the table computes the column, which must then not be named.
 
     Raises:
-        InvalidOption: it is to be a member of a column.
-        RuleRefused: it may not be evaluated.
+        InvalidOption: the target is a field of a struct column.
+        RuleRefused: the default may not be evaluated.
     """
     try:
         path = path_of(key, Sides(snapshot.schema, (), alias), context_of(snapshot, run.engine))
-    except UnknownColumn:  # one that the statement adds; any other is refused with the rest
+    except UnknownColumn:  # a column that the statement adds; any other is refused later
         return "NULL"
     if len(path) > 1:
-        reason = "DEFAULT stands for a whole column, not for a member of one."
+        reason = "DEFAULT applies to a whole column, not to a field of one."
         raise InvalidOption(option="set", value=key, reason=reason)
     field = snapshot.schema.field(path[0])
     return None if inserts and _is_computed(field) else _default_of(field, snapshot, run)
 
 
 def _is_computed(field: Field) -> bool:
-    """Whether the table itself computes a column's values."""
+    """Whether the table computes a column's values."""
     return generation_of(field) is not None or STEP in field.metadata
 
 
 def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
-    """The default of a column as it may be evaluated, or NULL.
+    """Return the SQL text of a column's default, or NULL.
 
     Raises:
-        RuleRefused: it may not be.
+        RuleRefused: it may not be evaluated.
     """
     text = default_of(field)
     return "NULL" if text is None else default_text(run.spark, field.name, text, snapshot.table)
@@ -148,14 +151,14 @@ def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
 
 
 def merge(statement: MergeRows, run: Running) -> DataFrame:
-    """MERGE; gives the four counts of ``DeltaMergeBuilder.execute``."""
+    """MERGE; returns the four counts of ``DeltaMergeBuilder.execute``."""
     snapshot = run.newest(statement.table)
     outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
     return run.row_of_counts(**outcome.counts)
 
 
 def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> MergeRequest:
-    """What a MERGE asks, with its source as rows that nobody has read yet."""
+    """Return the request of a MERGE, with its source as a DataFrame that has not been read."""
     source = run.query(statement.source)
     if statement.source_alias is not None:
         source = source.alias(statement.source_alias)
@@ -174,7 +177,7 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
 
 
 def _build_clause(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> AskedClause:
-    """A WHEN clause with the texts of its condition and values."""
+    """Return a WHEN clause with the texts of its condition and values."""
     where = None if clause.condition is None else clause.condition.text
     if clause.action == "delete":
         return AskedClause(clause.when, clause.action, where, {})
@@ -184,27 +187,27 @@ def _build_clause(clause: MergeClause, alias: str, snapshot: Snapshot, run: Runn
 
 
 def _clause_values(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
-    """The values of a clause; DEFAULT in an insert is what a column has that is not named."""
+    """Return the values of a clause; DEFAULT in an insert gives the value of a column that is not named."""
     inserts = clause.action == "insert"
     pairs = assignments_by_key(clause.values or ())
-    said = {k: _default(k, alias, snapshot, run, inserts=inserts) if v is None else v.text for k, v in pairs}
-    return {key: text for key, text in said.items() if text is not None}
+    texts = {k: _default(k, alias, snapshot, run, inserts=inserts) if v is None else v.text for k, v in pairs}
+    return {key: text for key, text in texts.items() if text is not None}
 
 
 # -- INSERT ------------------------------------------------------------------------------------------------------------
 
 
 def insert(statement: InsertRows, run: Running) -> DataFrame:
-    """INSERT; gives no rows."""
+    """INSERT; returns no rows."""
     with _prepare_insert(statement, run) as write:
         write()
     return run.nothing()
 
 
 def insert_each(statement: InsertEach, run: Running) -> DataFrame:
-    """FROM … INSERT … INSERT …, of which none is run before all are understood; gives no rows."""
-    with ExitStack() as kept:
-        writes = [kept.enter_context(_prepare_insert(each, run)) for each in statement.inserts]
+    """FROM … INSERT … INSERT …; resolves all INSERTs before the first runs, and returns no rows."""
+    with ExitStack() as stack:
+        writes = [stack.enter_context(_prepare_insert(insert_statement, run)) for insert_statement in statement.inserts]
         for write in writes:
             write()
     return run.nothing()
@@ -212,27 +215,27 @@ def insert_each(statement: InsertEach, run: Running) -> DataFrame:
 
 @contextmanager
 def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[], None]]:
-    """What an INSERT does, to be run while the block lasts; its table, its columns and its query are there."""
+    """Resolve an INSERT's table, columns and query, and yield the function that runs it within the block."""
     snapshot = run.newest(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
     plain = literals(statement, run, snapshot, evolves=evolves)
     rows = rows_to_insert(statement, run, snapshot, evolves=evolves) if plain is None else plain
-    with run.substitute_views(statement.where or Expression("")) as placed:
+    with run.substitute_views(statement.where or Expression("")) as where_text:
         write = Write(
             statement.table.location,
             rows,
             "overwrite" if statement.overwrites else "append",
-            replace_where=_overwrite_condition(statement, placed, snapshot, run),
+            replace_where=_overwrite_condition(statement, where_text, snapshot, run),
             dynamic=_is_dynamic(statement, run),
             schema_change="merge" if evolves else None,
             reads_anew=True,
         )
         if plain is None:
             with translate_errors("INSERT", snapshot.table):
-                _ = rows.schema  # else Spark Connect looks at it only later
+                _ = rows.schema  # else Spark Connect analyses it later
 
         def write_rows() -> None:
-            # Spark evaluates rows that are constants as soon as it is asked where they come from.
+            # Spark evaluates constant rows as soon as their plan is read.
             with translate_errors("INSERT", snapshot.table):
                 write.run(run.engine, RunContext(at=snapshot))
 
@@ -240,7 +243,7 @@ def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[]
 
 
 def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
-    """The rows of an INSERT where they are literals that take no Spark; None of any others."""
+    """Return the rows of an INSERT whose literals need no Spark; None for any other."""
     if evolves:
         return None
     fields = fields_of(statement, snapshot, with_session_case(snapshot.schema, run.engine))
@@ -248,8 +251,9 @@ def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
 
 
 def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
-    """The rows under the table's names and types; where it evolves, further ones under their own names, and those that
-    make it wider as they are.
+    """Return the rows of an INSERT with the table's column names and types.
+
+    If the table evolves, new columns keep their names, and columns of a wider type keep that type.
     """
     fields, rows = _rows(statement, run, snapshot)
     adds = evolves and statement.columns is None and not (statement.by_name and statement.partition)
@@ -257,29 +261,31 @@ def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, e
         return rows if adds else _by_name(rows, snapshot, run)
     columns = Struct(tuple(fields))
     if evolves:
-        given = columns_by_position(rows, columns)
-        grown = evolve_schema(following(snapshot.metadata, given), given, None)
-        columns = Struct(tuple(grown.field(each.name) for each in fields))
+        source_columns = columns_by_position(rows, columns)
+        grown = evolve_schema(following(snapshot.metadata, source_columns), source_columns, None)
+        columns = Struct(tuple(grown.field(field.name) for field in fields))
     return by_position(rows, columns, snapshot.table, adds=adds)
 
 
 def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
-    """The table's columns that are given values, and the rows that give them, in one order."""
-    named = with_session_case(snapshot.schema, run.engine)
-    static = [(field_of(name, snapshot, named), text) for name, text in statement.partition if text is not None]
-    fields = fields_of(statement, snapshot, named, {field.name for field, _ in static})
+    """Return the table's columns that get values, and the rows, in the same order."""
+    session_columns = with_session_case(snapshot.schema, run.engine)
+    static = [
+        (field_of(name, snapshot, session_columns), text) for name, text in statement.partition if text is not None
+    ]
+    fields = fields_of(statement, snapshot, session_columns, {field.name for field, _ in static})
     if statement.says_default:
         fields, query = _with_defaults(statement, fields, snapshot, run)
         rows = run.query(query)
     else:
         rows = run.query(statement.query)
-    if static:  # before the query's columns, behind which there may be some that the table is to get
+    if static:  # first, since columns that the table will get come last
         rows = rows.select(*(expression(text, run.spark).alias(field.name) for field, text in static), "*")
     return [*(field for field, _ in static), *fields], rows
 
 
 def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
-    """Rows whose columns have the table's names, with the values that an assignment would store."""
+    """Cast rows with the table's column names to the values that an assignment stores."""
     fields = [field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)) for name in rows.columns]
     return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
@@ -287,48 +293,49 @@ def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
 def _with_defaults(
     statement: InsertRows, fields: list[Field], snapshot: Snapshot, run: Running
 ) -> tuple[list[Field], Query]:
-    """The columns of a VALUES that says DEFAULT, but for those of which it says only that, and the rest as a query."""
+    """Return the columns of VALUES with DEFAULT, without those that are DEFAULT in every row, and a query of them."""
     rows = statement.values
     for row in rows:
         if len(row) != len(fields):
             reason = f"a row of VALUES has {len(row)} values for {len(fields)} columns."
             raise InvalidOption(option="VALUES", value=len(row), reason=reason)
-    wanted = [i for i in range(len(fields)) if any(row[i] is not None for row in rows)] or [0]
-    lines = (", ".join(_cell(row[i], fields[i], snapshot, run) for i in wanted) for row in rows)
-    return [fields[i] for i in wanted], Query("VALUES " + ", ".join(f"({line})" for line in lines))
+    indices = [i for i in range(len(fields)) if any(row[i] is not None for row in rows)] or [0]
+    lines = (", ".join(_cell_sql(row[i], fields[i], snapshot, run) for i in indices) for row in rows)
+    return [fields[i] for i in indices], Query("VALUES " + ", ".join(f"({line})" for line in lines))
 
 
-def _cell(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
+def _cell_sql(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
     if cell is not None:
         return cell.text
     if _is_computed(field):
-        reason = f"the table itself computes {field.name}: say DEFAULT in every row, or in none."
+        reason = f"the table computes {field.name}: write DEFAULT in every row, or in none."
         raise InvalidOption(option="VALUES", value="DEFAULT", reason=reason)
     return _default_of(field, snapshot, run)
 
 
 def _overwrite_condition(
-    statement: InsertRows, placed: TokenizedText, snapshot: Snapshot, run: Running
+    statement: InsertRows, where_text: TokenizedText, snapshot: Snapshot, run: Running
 ) -> Condition | None:
-    """Which rows an overwrite takes away; None: all, or those of the partitions that are written."""
+    """Return the condition of the rows that an overwrite replaces; None: all, or those of the written partitions."""
     context = context_of(snapshot, run.engine)
     if statement.where is not None:
-        return resolve_where(statement.where, placed, statement.table, context)
+        return resolve_where(statement.where, where_text, statement.table, context)
     static = [(name, text) for name, text in statement.partition if text is not None]
     if not statement.overwrites or not static or _is_dynamic(statement, run):
         return None
     parts = [
-        _equals(field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)), text) for name, text in static
+        _partition_condition(field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)), text)
+        for name, text in static
     ]
     return condition(" AND ".join(parts), context)
 
 
-def _equals(field: Field, text: str) -> str:
-    """Whether a partition is that of a static value, which is what the column stores of it."""
+def _partition_condition(field: Field, text: str) -> str:
+    """Return the condition that a partition has a static value, cast to the column's type."""
     return f"{quote_identifier(field.name)} <=> CAST({text} AS {spark_type(field.type).simpleString()})"
 
 
 def _is_dynamic(statement: InsertRows, run: Running) -> bool:
-    """Whether only the partitions that are written are replaced, as the session says."""
+    """Whether the session's setting makes an overwrite replace only the partitions that are written."""
     setting = run.spark.conf.get(_OVERWRITES, None) or ""
     return statement.overwrites and statement.where is None and setting.lower() == "dynamic"

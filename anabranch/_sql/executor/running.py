@@ -1,7 +1,7 @@
-"""Running: one statement's session, its snapshots, and queries whose Delta tables are put into place.
+"""The context of one running statement: its session, its snapshots, and its queries with DataFrames for Delta tables.
 
-Guarantee: all that a statement reads of one table comes from one snapshot; the text around a table's name reaches Spark
-as it was written; nothing is left behind in the session.
+Guarantee: a statement reads a table from one snapshot; the text around a table's name reaches Spark as it was written;
+nothing remains in the session.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from anabranch.errors.rows import keep_out, may_show_rows
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
-"""Settings by which Spark reads texts in quotes in another way than is known here."""
+"""Settings that make Spark parse quoted strings differently from our tokenizer."""
 _NAME = r"[a-z_]\w*|`[^`]+`"
 _AGGREGATE = rf"(?:COUNT\s*\(\s*[*1]\s*\)|(?:MIN|MAX)\s*\(\s*(?:{_NAME})\s*\))(?:\s+(?:AS\s+)?(?!FROM\b)(?:{_NAME}))?"
 _AGGREGATES = re.compile(rf"\s*SELECT\s+({_AGGREGATE}(?:\s*,\s*{_AGGREGATE})*)\s+FROM\s+", re.IGNORECASE)
@@ -53,21 +53,21 @@ Pinned = tuple[Location, int | None]
 
 
 def check_quotes(spark: SparkSession, text: str) -> None:
-    """Raise an error unless a session cuts a text into words as it is done here.
+    """Check that the session tokenizes a text as we do.
 
     Raises:
-        InvalidOption: it does not.
+        InvalidOption: a setting makes Spark parse its quoted strings differently.
     """
     if not ('"' in text or "\\" in text):
         return
     for name in _QUOTES:
         if (spark.conf.get(name, None) or "false").lower() == "true":
-            reason = "with it the texts in this statement mean something else than is known here."
+            reason = "with it Spark reads the quoted strings in this statement differently."
             raise InvalidOption(option=name, value="true", reason=reason)
 
 
 class Running:
-    """One statement on its way, in one session; ``frames``: what its user put into it, by the names in its text."""
+    """One running statement in one session; ``frames`` are the user's DataFrames by their names in its text."""
 
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame] | None = None) -> None:
         self.spark, self.engine, self.frames = spark, SparkEngine(spark), frames or {}
@@ -80,21 +80,21 @@ class Running:
     # -- versions
 
     def snapshot(self, table: Table) -> Snapshot:
-        """The version of a table that this statement reads, the same whenever it is asked.
+        """Return the snapshot of a table that this statement reads, the same on each call.
 
         Raises:
-            NotATable, VersionNotFound, InvalidTimestamp, AmbiguousTimeTravel: there is none.
+            NotATable, VersionNotFound, InvalidTimestamp, AmbiguousTimeTravel: there is no such snapshot.
         """
         path, version = self.location_and_version(table)
         key = (os.fspath(path), version)
         if key not in self._snapshots:
-            self._snapshots[key] = found = open_log(path).snapshot(version)
-            if not (found.properties.rows_in_errors and may_show_rows(found.table)):
+            self._snapshots[key] = snapshot = open_log(path).snapshot(version)
+            if not (snapshot.properties.rows_in_errors and may_show_rows(snapshot.table)):
                 keep_out()
         return self._snapshots[key]
 
     def newest(self, table: Table) -> Snapshot:
-        """As `snapshot`, of a table that the statement changes. Raises InvalidOption: its path names a version."""
+        """As `snapshot`, of a table that the statement changes. Raises InvalidOption if its path names a version."""
         path, version = self.location_and_version(table)
         if version is not None:
             reason = f"only a query takes a version; the table itself is {os.fspath(path)}."
@@ -102,22 +102,22 @@ class Running:
         return self.snapshot(table)
 
     def location_and_version(self, table: Table) -> Pinned:
-        """A table's place and the version that it is named with, None for the newest."""
+        """Return the location of a table and the version that its name or AS OF specifies, None for the newest."""
         return AsOf(table.location, *self.version_and_moment(table), self.engine.zone()).resolve_version()
 
     def version_and_moment(self, table: Table) -> tuple[int | str | None, Any]:
-        """The version and the moment behind AS OF, as far as they are said."""
+        """Return the version and the timestamp of AS OF, None for one that is not specified."""
         has_text = table.timestamp is None or table.moment is not None
-        return table.number, table.moment if has_text else self._moment(str(table.timestamp))
+        return table.number, table.moment if has_text else self._evaluate_timestamp(str(table.timestamp))
 
     def zone_of(self, moment: Any) -> str:
-        """The time zone in which a moment is read; that of none, where none is said."""
+        """Return the time zone in which a timestamp is interpreted; UTC if there is none."""
         return "UTC" if moment is None else self.engine.zone()
 
-    def _moment(self, text: str) -> Any:
-        """What an expression behind TIMESTAMP AS OF means, as Spark evaluates it."""
+    def _evaluate_timestamp(self, text: str) -> Any:
+        """Evaluate the expression of TIMESTAMP AS OF in Spark."""
         with translate_errors(text, "TIMESTAMP AS OF"):
-            (row,) = self._one().select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
+            (row,) = self._single_row().select(F.unix_micros(expression(text, self.spark).cast("timestamp"))).collect()
         if row[0] is None:
             return text
         return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=row[0])
@@ -125,52 +125,53 @@ class Running:
     # -- rows
 
     def query(self, query: Query) -> DataFrame:
-        """What Spark makes of a query, with each Delta table pinned, and without the files that its WHERE rules out.
+        """Run a query in Spark, with each Delta table at its version and without the files that its WHERE rules out.
 
         Raises:
-            SqlSyntaxError, SqlAnalysisError: Spark cannot make sense of it.
-            NotBuilt: it asks for ``_metadata`` where that cannot be had.
+            SqlSyntaxError, SqlAnalysisError: Spark cannot parse or analyse it.
+            NotBuilt: it names ``_metadata`` where that column is not available.
         """
         if any(map(self._shows_metadata, query.references)):
             query = _with_metadata(query)
-        frames = [self.frame(each) for each in query.references]
+        frames = [self.frame(reference) for reference in query.references]
         pieces: list[str | DataFrame] = []
         text, end = query.text, 0
-        for frame, each in zip(frames, query.references, strict=True):
-            pieces += [*cut(text[end : each.start], self.frames), frame, _alias(each)]
-            end = each.stop
+        for frame, reference in zip(frames, query.references, strict=True):
+            pieces += [*cut(text[end : reference.start], self.frames), frame, _alias(reference)]
+            end = reference.stop
         with of_spark(query, self.spark):
             return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
 
     def aggregate(self, query: Query) -> DataFrame | None:
-        """What Spark makes of a query that counts the rows of a table, or asks for the least and greatest values of
-        columns, if the log says them; else None. Rows that Spark keeps are looked at by it.
+        """Answer a query of COUNT, MIN and MAX over a whole table from the log.
+
+        Returns None if it is another query, if the log lacks a value, or if Spark caches the table's rows.
         """
-        asked = _AGGREGATES.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
-        if asked is None or not query.ends_with_table:
+        match = _AGGREGATES.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
+        if match is None or not query.ends_with_table:
             return None
         [read] = query.references
         snapshot = self.snapshot(read.table)
         if is_kept(self.spark, snapshot.table):
             return None
-        parts = [(function.lower(), name, alias) for function, name, alias in _PARTS.findall(asked[1])]
-        known = [self._literal_from_log(snapshot, function, name.strip("`")) for function, name, _ in parts]
-        if None in known:
+        parts = [(function.lower(), name, alias) for function, name, alias in _PARTS.findall(match[1])]
+        literals = [self._literal_from_log(snapshot, function, name.strip("`")) for function, name, _ in parts]
+        if None in literals:
             return None
         as_of = self.location_and_version(read.table)[1] is not None
         names = [
             alias or quote_identifier(f"{function}({name.strip('`').replace('*', '1')})")
             for function, name, alias in parts
         ]
-        found = exact_sql(self.spark, f"VALUES ({', '.join(map(str, known))}) AS aggregates({', '.join(names)})")
-        return self.engine.with_version_alias(found, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
+        rows = exact_sql(self.spark, f"VALUES ({', '.join(map(str, literals))}) AS aggregates({', '.join(names)})")
+        return self.engine.with_version_alias(rows, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
 
     def _literal_from_log(self, snapshot: Snapshot, function: str, name: str) -> str | None:
-        """What the log says of a count, or of a column's least or greatest value, as a literal."""
+        """Return a count, or a column's minimum or maximum, from the log as a literal; None if the log lacks it."""
         if function == "count":
             count = count_from_log(snapshot)
             return None if count is None else f"{count}L"
-        is_plain = [each.name for each in snapshot.schema.alike(name)] == [name]
+        is_plain = [field.name for field in snapshot.schema.alike(name)] == [name]
         extent = extent_from_log(snapshot, name) if is_plain else None
         if extent is None:
             return None
@@ -179,14 +180,14 @@ class Running:
         return f"CAST({literal} AS {snapshot.schema.field(name).type})"
 
     def whole_table(self, query: Query) -> FileSet | None:
-        """The files of a table, where a query asks for every column of all its rows, and does no more."""
+        """Return the files of a table if the query is ``SELECT * FROM`` it; else None, or if its rows are cached."""
         if query.whole is None:
             return None
         snapshot = self.snapshot(query.whole)
         return None if is_kept(self.spark, snapshot.table) else file_set(snapshot)
 
     def frame(self, reference: Reference) -> DataFrame:
-        """The rows of a table, or view, that a query may need."""
+        """Return the rows of a table or view that a query may need."""
         if reference.view is not None:
             return self.view(reference.view)
         snapshot = self.snapshot(reference.table)
@@ -208,13 +209,13 @@ class Running:
         return self.engine.to_df(files, metadata=metadata, as_of=as_of, whole=predicate is None)
 
     def _shows_metadata(self, reference: Reference) -> bool:
-        """Whether a table is to have the column ``_metadata``, which its query asks for; one of its own is that."""
+        """Whether the query names ``_metadata`` and the table has no column of that name."""
         if not reference.asks_metadata or reference.view is not None or reference.changes is not None:
             return False
         return self.snapshot(reference.table).schema.find(METADATA) is None
 
     def _try_cached_rows(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
-        """The rows of this version where CACHE TABLE keeps them; the newest is kept in the place of an older one."""
+        """Return the rows of this version from CACHE TABLE; the newest version replaces an older one in the cache."""
         if not is_kept(self.spark, snapshot.table):
             return None
         is_newest = self.location_and_version(table)[1] is None
@@ -222,8 +223,9 @@ class Running:
         return find_kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
 
     def view(self, view: View) -> DataFrame:
-        """The rows of a lasting view: the columns that it had when it was made, whatever came to its tables since, or
-        those of its query.
+        """Return the rows of a persistent view, with the columns that it had when it was created.
+
+        A view that evolves has the current columns of its query.
         """
         if view.broken is not None:
             raise view.broken
@@ -236,17 +238,20 @@ class Running:
                 if len(set(view.output)) == len(view.output):
                     rows = rows.select(*map(column, view.output))
                 rows = rows.toDF(*view.columns)
-                _ = rows.schema  # else Spark Connect looks at it only later, where the view is not spoken of
+                _ = rows.schema  # else Spark Connect analyses it later, and the error does not name the view
                 return rows
 
     def _changes_command(self, table: Table, changes: Changes) -> ReadChanges:
-        start, end = self._bound(changes.start), (None, None) if changes.end is None else self._bound(changes.end)
+        start, end = (
+            self._evaluate_bound(changes.start),
+            (None, None) if changes.end is None else self._evaluate_bound(changes.end),
+        )
         return ReadChanges(
             table.location, start[0], end[0], start[1], end[1], self.engine.zone(), self.engine.reads_beyond()
         )
 
-    def _bound(self, text: str) -> tuple[int | None, Any]:
-        """A version or a moment: a whole number is the one, a text or a time the other.
+    def _evaluate_bound(self, text: str) -> tuple[int | None, Any]:
+        """Evaluate a bound of ``table_changes``: a whole number is a version, a string or a time is a timestamp.
 
         Raises:
             InvalidOption: it is neither. InvalidCondition: it cannot be evaluated.
@@ -254,70 +259,72 @@ class Running:
         if text.isdigit():
             return int(text), None
         with translate_errors(text, "table_changes"):
-            found = self._one().select(expression(text, self.spark).alias("bound"))
-            type_ = found.schema["bound"].dataType
+            bound = self._single_row().select(expression(text, self.spark).alias("bound"))
+            type_ = bound.schema["bound"].dataType
             is_version = isinstance(type_, T.IntegralType)
-            (row,) = found.select("bound" if is_version else expression(text, self.spark).cast("string")).collect()
+            (row,) = bound.select("bound" if is_version else expression(text, self.spark).cast("string")).collect()
         if row[0] is None or not isinstance(type_, _BOUNDS):
-            reason = "it takes a version, which is a whole number, or a moment, as a text or a timestamp."
+            reason = "it takes a version, which is a whole number, or a timestamp."
             raise InvalidOption(option="table_changes", value=text, reason=reason)
         return (row[0], None) if is_version else (None, row[0])
 
     @contextmanager
     def substitute_views(self, expression: Expression) -> Iterator[TokenizedText]:
-        """An expression whose subqueries read views of these very snapshots, for as long as the block lasts."""
+        """Yield the expression with temporary views of this statement's snapshots for the tables of its subqueries."""
         if not expression.references:
             yield expression.source
             return
         views = [f"__anabranch_{uuid.uuid4().hex}" for _ in expression.references]
         pieces, end = [], 0
         try:
-            for view, each in zip(views, expression.references, strict=True):
-                self.frame(each).createOrReplaceTempView(view)
-                pieces += [expression.text[end : each.start], view, _alias(each)]
-                end = each.stop
+            for view, reference in zip(views, expression.references, strict=True):
+                self.frame(reference).createOrReplaceTempView(view)
+                pieces += [expression.text[end : reference.start], view, _alias(reference)]
+                end = reference.stop
             yield TokenizedText("".join([*pieces, expression.text[end:]]))
         finally:
             for view in views:
                 self.spark.catalog.dropTempView(view)
 
-    def _one(self) -> DataFrame:
-        """One row without a column, so that no name in a constant means anything."""
+    def _single_row(self) -> DataFrame:
+        """Return one row without columns, so that no name in a constant expression resolves."""
         return self.spark.range(1).select()
 
     # -- results
 
     def nothing(self) -> DataFrame:
-        """What a statement gives that has no rows to show."""
+        """Return the empty result of a statement without rows."""
         return self.spark.range(0).select()
 
     def row_of_counts(self, **counts: int) -> DataFrame:
-        """One row of numbers."""
+        """Return one row with these numbers."""
         return self.engine.rows(pa.Table.from_pylist([counts]))
 
     def frame_from_columns(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
-        """Rows by columns."""
+        """Return rows from columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
 
 
 def _with_metadata(query: Query) -> Query:
-    """A query whose stars do not stand for the column that its table is given.
+    """Exclude ``_metadata`` from the stars of a query.
 
     Raises:
-        NotBuilt: more than stars does.
+        NotBuilt: the query selects all columns by other means too.
     """
     if query.refused is not None:
         raise NotBuilt(what=query.refused, instead="Name the columns, in one SELECT of a subquery for instance.")
     edits = [Edit(place, place, f" EXCEPT ({METADATA})") for place in query.stars]
-    moved = shifting(0, edits)
-    references = (replace(each, start=moved(each.start), stop=moved(each.stop)) for each in query.references)
+    shift = shifting(0, edits)
+    references = (
+        replace(reference, start=shift(reference.start), stop=shift(reference.stop)) for reference in query.references
+    )
     return replace(
         query, text=apply_edits(query.text, 0, len(query.text), edits), references=tuple(references), stars=()
     )
 
 
 def state_of(snapshot: Snapshot) -> tuple[Hashable, Hashable]:
-    """By what rows that are cached are known: which table it is, and which version of it."""
+    """Return the key of cached rows: the table's id, and its version."""
     return snapshot.metadata.id, (snapshot.version, snapshot.identity)
 
 
@@ -328,5 +335,5 @@ def _arguments(query: Query) -> dict[str, Any] | list[Any] | None:
 
 
 def _alias(reference: Reference) -> str:
-    """The name by which the query may speak of a table that it gives no other."""
+    """Return an AS clause for a table that has no alias in the query."""
     return f" AS {quote_identifier(reference.called or reference.table.name[-1])}" if reference.takes_alias else ""

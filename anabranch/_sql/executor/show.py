@@ -1,4 +1,4 @@
-"""Showing: what a table says of itself, as rows with the columns that Spark and Delta give them."""
+"""DESCRIBE and SHOW: facts about a table, as rows with the columns of Spark and Delta."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from anabranch.commands.opening import open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, detail_of_files, history
 from anabranch.errors import InvalidOption, UnknownColumn, UnknownTable, ViewIsNoTable
 
-_DESCRIBED = pa.schema([("col_name", pa.string()), ("data_type", pa.string()), ("comment", pa.string())])
+_COLUMN_SCHEMA = pa.schema([("col_name", pa.string()), ("data_type", pa.string()), ("comment", pa.string())])
 Line = tuple[str, str, str | None]
 
 
@@ -49,33 +49,33 @@ def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
 
 
 def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
-    """DESCRIBE DETAIL; of a path that is said as a text, whatever lies there."""
+    """DESCRIBE DETAIL of a Delta table; of a path in a string literal, also of other files."""
     log = open_log(statement.table.location)
     if len(statement.table.name) == 1 and not log.exists() and log.store.list_all():
         return run.engine.rows(as_table([detail_of_files(statement.table.name[0])], DETAIL))
-    entry, found = _entry(statement.table, run), detail(statement.table.location)
-    named = found if entry is None else {**found, "name": display_name(entry.name)}
-    return run.engine.rows(as_table([named], DETAIL))
+    entry, details = _entry(statement.table, run), detail(statement.table.location)
+    row = details if entry is None else {**details, "name": display_name(entry.name)}
+    return run.engine.rows(as_table([row], DETAIL))
 
 
 def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
-    """DESCRIBE DETAIL of a table of Spark's, by what its catalog says of it, and of files of Spark's.
+    """DESCRIBE DETAIL of a table in Spark's catalog, or of files in one of Spark's formats.
 
     Raises:
-        UnknownTable: there is none, or no file. ViewIsNoTable: it is a view.
+        UnknownTable: there is no such table, or no file. ViewIsNoTable: it is a view.
     """
     location = files_in(statement.name)
     if location is not None and open_log(location).store.list_all():
-        known = detail_of_files(location, format=statement.name[0].lower())
-        return run.engine.rows(as_table([known], DETAIL))
+        row = detail_of_files(location, format=statement.name[0].lower())
+        return run.engine.rows(as_table([row], DETAIL))
     table = try_describe_table(run.spark, statement.name)
-    if table is None and entries.is_taken(run.spark, ("detail",)):  # DESCRIBE of a column of a table called so
+    if table is None and entries.is_taken(run.spark, ("detail",)):  # DESCRIBE of a column of a table named detail
         return exact_sql(run.spark, f"DESCRIBE detail {name_to_sql(statement.name)}")
     if table is None:
         raise UnknownTable(name=name_to_sql(statement.name))
     if table.is_view:
         raise ViewIsNoTable(name=name_to_sql(table.name))
-    known = detail_of_files(
+    row = detail_of_files(
         table.location,
         format=table.provider,
         name=display_name(table.name),
@@ -84,11 +84,11 @@ def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
         partitionColumns=list(table.partition_columns),
         properties=dict(table.properties),
     )
-    return run.engine.rows(as_table([known], DETAIL))
+    return run.engine.rows(as_table([row], DETAIL))
 
 
 def _entry(table: Table, run: Running) -> Entry | None:
-    """What the catalog says of a table that was said by its name."""
+    """Return the catalog entry of a table; None if the statement names it by its path."""
     return None if _is_path(table) else entries.find(run.spark, table.name)
 
 
@@ -97,7 +97,7 @@ def _is_path(table: Table) -> bool:
 
 
 def describe(statement: DescribeTable, run: Running) -> DataFrame:
-    """DESCRIBE [EXTENDED]: the columns, then the partitioning, then what else is known."""
+    """DESCRIBE [EXTENDED]: the columns, the partitioning, the clustering, and the details."""
     snapshot = run.snapshot(statement.table)
     if statement.column is not None:
         return _describe_column(statement, snapshot, run)
@@ -113,7 +113,7 @@ def describe(statement: DescribeTable, run: Running) -> DataFrame:
         name = ("spark_catalog", "delta", str(statement.table.location)) if entry is None else entry.name
         lines += _details(snapshot, name, entry)
     columns = {name: [line[i] for line in lines] for i, name in enumerate(("col_name", "data_type", "comment"))}
-    return run.frame_from_columns(columns, _DESCRIBED)
+    return run.frame_from_columns(columns, _COLUMN_SCHEMA)
 
 
 def _line(field: Field, name: str | None = None) -> Line:
@@ -121,9 +121,9 @@ def _line(field: Field, name: str | None = None) -> Line:
 
 
 def _details(snapshot: Snapshot, name: Name, entry: Entry | None) -> list[Line]:
-    """The rows of Spark's own DESCRIBE EXTENDED of a table of delta-spark, for which a path is a managed table too."""
+    """Return the rows of Spark's DESCRIBE EXTENDED of a delta-spark table, which shows a path as a managed table."""
     metadata, is_managed = snapshot.metadata, entry is not None and entry.managed
-    said = {
+    details = {
         "Catalog": name[0],
         "Namespace": display_name(name[1:-1]),
         "Database": display_name(name[1:-1]),
@@ -137,14 +137,14 @@ def _details(snapshot: Snapshot, name: Name, entry: Entry | None) -> list[Line]:
         "Table Properties": f"[{','.join(f'{key}={value}' for key, value in _properties(snapshot).items())}]",
     }
     lines: list[Line] = [("", "", ""), ("# Detailed Table Information", "", "")]
-    lines += ((key, value, "") for key, value in said.items())
-    if found := _keys(metadata.configuration):
-        lines += [("", "", ""), ("# Constraints", "", ""), *((name, text, "") for name, text in found)]
+    lines += ((key, value, "") for key, value in details.items())
+    if keys := _table_keys(metadata.configuration):
+        lines += [("", "", ""), ("# Constraints", "", ""), *((name, text, "") for name, text in keys)]
     return lines
 
 
-def _keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The keys that are said of a table: names and texts."""
+def _table_keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the primary and foreign keys of a table: names and SQL texts."""
     return sorted((key.removeprefix(KEY_PREFIX), text) for key, text in configuration.items() if is_key(key))
 
 
@@ -153,7 +153,7 @@ def _describe_column(statement: DescribeTable, snapshot: Snapshot, run: Running)
     assert statement.column is not None
     if len(statement.column) > 1:
         raise InvalidOption(
-            option="column", value=".".join(statement.column), reason="only whole columns are described."
+            option="column", value=".".join(statement.column), reason="only whole columns can be described."
         )
     field = snapshot.schema.find(statement.column[0])
     if field is None:
@@ -173,32 +173,36 @@ def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
 
 
 def refresh(statement: RefreshTable, run: Running) -> DataFrame:
-    """REFRESH TABLE, which has nothing to do: every statement reads the newest version; gives no rows."""
+    """REFRESH TABLE, a no-op: every statement reads the newest version. Returns no rows."""
     run.snapshot(statement.table)
     return run.nothing()
 
 
 def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
-    """SHOW PARTITIONS: the values by which rows are partitioned.
+    """SHOW PARTITIONS: the partition values of the table.
 
     Raises:
-        InvalidOption: the table has no partitions. UnknownColumn: it is not partitioned by a column that is said.
+        InvalidOption: the table is not partitioned. UnknownColumn: it is not partitioned by a column of the clause.
     """
     table, names = statement.table, run.snapshot(statement.table).partition_columns
     if not names:
         reason = "SHOW PARTITIONS is not allowed on a table that is not partitioned."
         raise InvalidOption(option="SHOW PARTITIONS", value=".".join(map(quote_identifier, table.name)), reason=reason)
-    known = {name.lower(): column(name) for name in names}
-    rows = run.frame(Reference(table, *table.span)).select(*known.values()).distinct()
+    partition_columns = {name.lower(): column(name) for name in names}
+    rows = run.frame(Reference(table, *table.span)).select(*partition_columns.values()).distinct()
     for name, value in statement.values:
-        if name.lower() not in known:
+        if name.lower() not in partition_columns:
             raise UnknownColumn(table=table.location, column=name, columns=", ".join(names))
-        rows = rows if value is None else rows.where(known[name.lower()].eqNullSafe(expression(value, run.spark)))
+        rows = (
+            rows
+            if value is None
+            else rows.where(partition_columns[name.lower()].eqNullSafe(expression(value, run.spark)))
+        )
     return rows
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:
-    """The table's properties, with those by which Delta shows its protocol."""
+    """Return the table's properties, with those that show its protocol."""
     protocol = snapshot.protocol
     versions = {
         "delta.minReaderVersion": str(protocol.min_reader),
@@ -210,91 +214,91 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
-    """SHOW TBLPROPERTIES, or the value of one of them."""
+    """SHOW TBLPROPERTIES: all properties, or one."""
     snapshot = run.snapshot(statement.table)
-    found = _properties(snapshot)
+    shown_properties = _properties(snapshot)
     if statement.key is not None:
         absent = f"Table delta.{quote_identifier(snapshot.table)} does not have property: {statement.key}"
-        found = {statement.key: found.get(statement.key, absent)}
+        shown_properties = {statement.key: shown_properties.get(statement.key, absent)}
     schema = pa.schema([("key", pa.string()), ("value", pa.string())])
-    return run.frame_from_columns({"key": list(found), "value": list(found.values())}, schema)
+    return run.frame_from_columns({"key": list(shown_properties), "value": list(shown_properties.values())}, schema)
 
 
 # -- SHOW CREATE TABLE -------------------------------------------------------------------------------------------------
 
 
 def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
-    """SHOW CREATE TABLE: a statement that makes such a table."""
+    """SHOW CREATE TABLE: a statement that creates such a table."""
     text = create_text(run.snapshot(statement.table), _table_sql(statement.table))
     return run.frame_from_columns({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))
 
 
 def _table_sql(table: Table) -> str:
-    """A table's name as a statement may write it again."""
-    return f"delta.{quote_identifier(str(table.location))}" if _is_path(table) else ".".join(map(_name, table.name))
+    """Return a table's name as SQL."""
+    return f"delta.{quote_identifier(str(table.location))}" if _is_path(table) else ".".join(map(_name_sql, table.name))
 
 
 def create_text(snapshot: Snapshot, name: str) -> str:
-    """The statement that makes a table like this one."""
+    """Return a CREATE TABLE statement for a table like this one."""
     metadata = snapshot.metadata
-    declared = [column_text(field) for field in snapshot.schema]
-    declared += [f"CONSTRAINT {_name(key)} {text}" for key, text in _keys(metadata.configuration)]
-    columns = " (\n" + ",\n".join(f"  {each}" for each in declared) + ")" if declared else ""
+    definitions = [column_text(field) for field in snapshot.schema]
+    definitions += [f"CONSTRAINT {_name_sql(key)} {text}" for key, text in _table_keys(metadata.configuration)]
+    columns = " (\n" + ",\n".join(f"  {declaration}" for declaration in definitions) + ")" if definitions else ""
     parts = [f"CREATE TABLE {name}{columns}", "USING delta"]
     if snapshot.partition_columns:
-        parts.append(f"PARTITIONED BY ({', '.join(map(_name, snapshot.partition_columns))})")
+        parts.append(f"PARTITIONED BY ({', '.join(map(_name_sql, snapshot.partition_columns))})")
     if snapshot.clustering_columns:
-        listed = (".".join(map(_name, path)) for path in snapshot.clustering_columns)
+        listed = (".".join(map(_name_sql, path)) for path in snapshot.clustering_columns)
         parts.append(f"CLUSTER BY ({', '.join(listed)})")
     if metadata.description:
-        parts.append(f"COMMENT {_text(metadata.description)}")
+        parts.append(f"COMMENT {_quote_text(metadata.description)}")
     properties = {key: value for key, value in for_others(metadata.configuration).items() if not is_key(key)}
     if properties:
-        pairs = (f"  {_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+        pairs = (f"  {_quote_text(key)} = {_quote_text(value)}" for key, value in sorted(properties.items()))
         parts.append("TBLPROPERTIES (\n" + ",\n".join(pairs) + ")")
     return "\n".join(parts) + "\n"
 
 
-def _text(text: str) -> str:
+def _quote_text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
-def column_text(field: Field, text: Callable[[str], str] = _text) -> str:
-    """A column as a statement declares it; ``text`` puts a comment into quotes."""
+def column_text(field: Field, text: Callable[[str], str] = _quote_text) -> str:
+    """Return the SQL definition of a column; ``text`` quotes its comment."""
     facts: dict[str, Any] = dict(field.metadata)
-    said = [f"{_name(field.name)} {facts.get(LENGTH, '').upper() or _type(field.type, text)}"]
+    parts = [f"{_name_sql(field.name)} {facts.get(LENGTH, '').upper() or _type_sql(field.type, text)}"]
     if not field.nullable:
-        said.append("NOT NULL")
+        parts.append("NOT NULL")
     if (generation := generation_of(field)) is not None:
-        said.append(f"GENERATED ALWAYS AS ({generation})")
+        parts.append(f"GENERATED ALWAYS AS ({generation})")
     if STEP in facts:
         when = "BY DEFAULT" if facts[EXPLICIT] else "ALWAYS"
-        said.append(f"GENERATED {when} AS IDENTITY (START WITH {facts[START]} INCREMENT BY {facts[STEP]})")
+        parts.append(f"GENERATED {when} AS IDENTITY (START WITH {facts[START]} INCREMENT BY {facts[STEP]})")
     if (default := default_of(field)) is not None:
-        said.append(f"DEFAULT {default}")
+        parts.append(f"DEFAULT {default}")
     if "comment" in facts:
-        said.append(f"COMMENT {text(facts['comment'])}")
-    return " ".join(said)
+        parts.append(f"COMMENT {text(facts['comment'])}")
+    return " ".join(parts)
 
 
-def _type(type_: DataType, text: Callable[[str], str]) -> str:
+def _type_sql(type_: DataType, text: Callable[[str], str]) -> str:
     match type_:
         case Struct():
-            return f"STRUCT<{', '.join(_member(each, text) for each in type_)}>"
+            return f"STRUCT<{', '.join(_member_sql(member, text) for member in type_)}>"
         case Array():
-            return f"ARRAY<{_type(type_.element, text)}>"
+            return f"ARRAY<{_type_sql(type_.element, text)}>"
         case Map():
-            return f"MAP<{_type(type_.key, text)}, {_type(type_.value, text)}>"
+            return f"MAP<{_type_sql(type_.key, text)}, {_type_sql(type_.value, text)}>"
     return spark_type(type_).simpleString().upper()
 
 
-def _member(field: Field, text: Callable[[str], str]) -> str:
-    """A member of a struct as a statement declares it."""
+def _member_sql(field: Field, text: Callable[[str], str]) -> str:
+    """Return the SQL definition of a struct field."""
     comment = field.metadata.get("comment")
-    said = [f"{_name(field.name)}: {_type(field.type, text)}", *([] if field.nullable else ["NOT NULL"])]
-    return " ".join(said if comment is None else [*said, f"COMMENT {text(comment)}"])
+    parts = [f"{_name_sql(field.name)}: {_type_sql(field.type, text)}", *([] if field.nullable else ["NOT NULL"])]
+    return " ".join(parts if comment is None else [*parts, f"COMMENT {text(comment)}"])
 
 
-def _name(name: str) -> str:
+def _name_sql(name: str) -> str:
     return name if name.isidentifier() else quote_identifier(name)

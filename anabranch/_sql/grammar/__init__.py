@@ -1,5 +1,5 @@
 """The grammar of every statement that touches Delta tables: one function each, from tokens to a value.
 
-Works over the tokens of sqlglot's dialect for Databricks; no tree is built, so that what Spark has to read reaches it
-as it was written. Knows nothing of rows, sessions or logs: which names are Delta tables is asked of the caller.
+Works on the tokens of sqlglot's dialect for Databricks. Builds no syntax tree, so that expressions and queries reach
+Spark as they were written. Knows nothing of rows, sessions or logs: the caller resolves names to Delta tables.
 """

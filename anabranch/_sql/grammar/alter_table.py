@@ -1,6 +1,6 @@
-"""ALTER TABLE: every change of what a table says of itself.
+"""Parses ALTER TABLE and COMMENT ON: every change of a table's metadata.
 
-Each function begins behind the words of its change, and is given the table.
+A function of ALTER TABLE gets the table, and begins after the words of its change.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from anabranch.errors import InvalidOption, UnsupportedCommand
 
 
 def set_properties(r: Reader, table: Table) -> Statement:
-    """``SET TBLPROPERTIES (…)``."""
+    """Parse ``SET TBLPROPERTIES (…)``."""
     return SetTableProperties(table, properties(r))
 
 
 def comment_on_table(r: Reader) -> Statement | None:
-    """``COMMENT ON TABLE t IS {'…' | NULL}``."""
+    """Parse ``COMMENT ON TABLE t IS {'…' | NULL}``."""
     table = r.table(writes=True)
     return None if table is None else SetTableProperties(table, {"comment": _parse_comment(r)})
 
 
 def comment_on_column(r: Reader) -> Statement | None:
-    """``COMMENT ON COLUMN t.c IS {'…' | NULL}``: the longest name of a table that the path begins with is the table."""
+    """Parse ``COMMENT ON COLUMN t.c IS {'…' | NULL}``; the table is the longest prefix that names a table."""
     start, path = r.start, r.path("the name of a column")
     for parts in range(len(path) - 1, 0, -1):
         location = r.find_location(path[:parts])
@@ -66,7 +66,7 @@ def comment_on_column(r: Reader) -> Statement | None:
 
 
 def _parse_comment(r: Reader) -> str:
-    """The text behind IS, which ends the statement; NULL is no text."""
+    """Take IS and the text that ends the statement; NULL is the empty string."""
     r.expect("IS")
     text = "" if r.take("NULL") else r.string("a text or NULL")
     r.finish()
@@ -74,7 +74,7 @@ def _parse_comment(r: Reader) -> str:
 
 
 def unset_properties(r: Reader, table: Table) -> Statement:
-    """``UNSET TBLPROPERTIES [IF EXISTS] (…)``."""
+    """Parse ``UNSET TBLPROPERTIES [IF EXISTS] (…)``."""
     if_exists = r.take("IF", "EXISTS")
     keys = r.take_list(lambda: property_key(r))
     check_unreserved(keys)
@@ -96,7 +96,7 @@ def set_location(r: Reader, table: Table) -> Statement:
 
 
 def rename(r: Reader, table: Table) -> Statement:
-    """``RENAME TO name``."""
+    """Parse ``RENAME TO name``."""
     return RenameTable(table, r.path("the new name"))
 
 
@@ -116,14 +116,14 @@ def partitions(r: Reader, table: Table) -> Statement:
 
 
 def add_columns(r: Reader, table: Table) -> Statement:
-    """``ADD COLUMN[S] …``."""
+    """Parse ``ADD COLUMN[S] …``."""
     if r.is_type(TokenType.L_PAREN):
         return AddTableColumns(table, r.take_list(lambda: _parse_new_column(r)))
-    found = [_parse_new_column(r)]
+    columns = [_parse_new_column(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_parse_new_column(r))
-    return AddTableColumns(table, tuple(found))
+        columns.append(_parse_new_column(r))
+    return AddTableColumns(table, tuple(columns))
 
 
 def _parse_new_column(r: Reader) -> AddedColumn:
@@ -133,7 +133,7 @@ def _parse_new_column(r: Reader) -> AddedColumn:
 
 
 def drop_columns(r: Reader, table: Table) -> Statement:
-    """``DROP COLUMN[S] [IF EXISTS] …``."""
+    """Parse ``DROP COLUMN[S] [IF EXISTS] …``."""
     if_exists = r.take("IF", "EXISTS")
     if r.is_type(TokenType.L_PAREN):
         return DropTableColumns(table, r.take_list(lambda: r.path("the name of a column")), if_exists)
@@ -145,24 +145,24 @@ def drop_columns(r: Reader, table: Table) -> Statement:
 
 
 def rename_column(r: Reader, table: Table) -> Statement:
-    """``RENAME COLUMN … TO name``."""
+    """Parse ``RENAME COLUMN … TO name``."""
     path = r.path("the name of a column")
     r.expect("TO")
     return RenameTableColumn(table, path, r.name("the new name"))
 
 
 def alter_column(r: Reader, table: Table) -> Statement:
-    """``{ALTER | CHANGE} [COLUMN] …, …``."""
+    """Parse ``{ALTER | CHANGE} [COLUMN] …, …``."""
     first = _parse_alter_column(r, table)
     if not r.is_type(TokenType.COMMA):
         return first
-    found = [first]
+    changes = [first]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_parse_alter_column(r, table))
-    if not all(isinstance(each, ChangeTableColumn) for each in found):
-        r.fail("SYNC IDENTITY stands alone.", r.i - 1)
-    return ChangeTableColumns(table, tuple(each for each in found if isinstance(each, ChangeTableColumn)))
+        changes.append(_parse_alter_column(r, table))
+    if not all(isinstance(change, ChangeTableColumn) for change in changes):
+        r.fail("SYNC IDENTITY cannot be combined with other changes.", r.i - 1)
+    return ChangeTableColumns(table, tuple(change for change in changes if isinstance(change, ChangeTableColumn)))
 
 
 def _parse_alter_column(r: Reader, table: Table) -> ChangeTableColumn | SyncTableIdentity:
@@ -176,24 +176,24 @@ def _parse_alter_column(r: Reader, table: Table) -> ChangeTableColumn | SyncTabl
 
 
 def _parse_change_column(r: Reader, table: Table, path: Path) -> ChangeTableColumn:
-    """``CHANGE COLUMN old new type …``, where both names must be the same."""
+    """Parse ``CHANGE COLUMN old new type …``, where both names must be the same."""
     at = r.i
     name = r.name("TYPE, COMMENT, SET, DROP, FIRST or AFTER")
     if r.is_at_end:
         r.fail("TYPE, COMMENT, SET, DROP, FIRST or AFTER is expected here.", at)
     if name.lower() != path[-1].lower():
-        r.fail("a column is given another name by RENAME COLUMN … TO.", at)
-    found = parse_column_definition(r, path[-1])
-    facts = found.field.metadata
+        r.fail("use RENAME COLUMN … TO to rename a column.", at)
+    declared = parse_column_definition(r, path[-1])
+    facts = declared.field.metadata
     return ChangeTableColumn(
         table,
         path,
-        Field(path[-1], found.field.type, True, {key: facts[key] for key in (LENGTH,) if key in facts}),
+        Field(path[-1], declared.field.type, True, {key: facts[key] for key in (LENGTH,) if key in facts}),
         comment=facts.get("comment"),
-        nullable=None if found.field.nullable else False,
+        nullable=None if declared.field.nullable else False,
         default=facts.get(DEFAULT),
-        first=found.first,
-        after=found.after,
+        first=declared.first,
+        after=declared.after,
     )
 
 
@@ -247,7 +247,7 @@ _OF_COLUMN: tuple[tuple[tuple[str, ...], Callable[[Reader, Table, Path], ChangeT
 
 
 def add_constraint(r: Reader, table: Table) -> Statement:
-    """``ADD CONSTRAINT name {CHECK (…) | PRIMARY KEY … | FOREIGN KEY …}``."""
+    """Parse ``ADD CONSTRAINT name {CHECK (…) | PRIMARY KEY … | FOREIGN KEY …}``."""
     name = r.name("the name of a constraint")
     if not r.take("CHECK"):
         return AddTableKey(table, key(r, name, ()))
@@ -257,15 +257,15 @@ def add_constraint(r: Reader, table: Table) -> Statement:
 
 
 def add_key(r: Reader, table: Table) -> Statement:
-    """``ADD {PRIMARY | FOREIGN} KEY …``."""
+    """Parse ``ADD {PRIMARY | FOREIGN} KEY …``."""
     r.i -= 2
-    found = key(r, "", ())
-    kind = "pk" if found.kind == PRIMARY else "_".join((*found.columns, "fk"))
-    return AddTableKey(table, replace(found, name=free_name(table, kind)))
+    new_key = key(r, "", ())
+    kind = "pk" if new_key.kind == PRIMARY else "_".join((*new_key.columns, "fk"))
+    return AddTableKey(table, replace(new_key, name=free_name(table, kind)))
 
 
 def drop_constraint(r: Reader, table: Table) -> Statement:
-    """``DROP CONSTRAINT [IF EXISTS] name``."""
+    """Parse ``DROP CONSTRAINT [IF EXISTS] name``."""
     if_exists = r.take("IF", "EXISTS")
     name = r.name("the name of a constraint")
     _ = r.take("RESTRICT") or r.take("CASCADE")
@@ -273,29 +273,29 @@ def drop_constraint(r: Reader, table: Table) -> Statement:
 
 
 def drop_primary(r: Reader, table: Table) -> Statement:
-    """``DROP PRIMARY KEY [IF EXISTS]``."""
+    """Parse ``DROP PRIMARY KEY [IF EXISTS]``."""
     if_exists = r.take("IF", "EXISTS")
     _ = r.take("RESTRICT") or r.take("CASCADE")
     return DropTableKey(table, PRIMARY, (), if_exists)
 
 
 def drop_foreign(r: Reader, table: Table) -> Statement:
-    """``DROP FOREIGN KEY [IF EXISTS] (…)``."""
+    """Parse ``DROP FOREIGN KEY [IF EXISTS] (…)``."""
     if_exists = r.take("IF", "EXISTS")
     return DropTableKey(table, FOREIGN, r.take_list(lambda: r.name("the name of a column")), if_exists)
 
 
 def drop_feature(r: Reader, table: Table) -> Statement:
-    """``DROP FEATURE name [TRUNCATE HISTORY]``."""
+    """Parse ``DROP FEATURE name [TRUNCATE HISTORY]``."""
     feature = r.string() if r.is_text() else r.name("the name of a feature")
     return DropTableFeature(table, feature, r.take("TRUNCATE", "HISTORY"))
 
 
 def cluster_by(r: Reader, table: Table) -> Statement:
-    """``CLUSTER BY {(…) | NONE}``."""
+    """Parse ``CLUSTER BY {(…) | NONE}``."""
     return ClusterTableBy(table, clustering(r))
 
 
 def replace_columns(r: Reader, table: Table) -> Statement:
-    """``REPLACE COLUMNS (…)``."""
+    """Parse ``REPLACE COLUMNS (…)``."""
     return ReplaceTableColumns(table, r.take_list(lambda: column(r)))

@@ -1,7 +1,7 @@
-"""Columns as CREATE TABLE and ALTER TABLE declare them: name, type, and what the table demands of their values.
+"""Parses columns as CREATE TABLE and ALTER TABLE define them: name, type, and constraints on their values.
 
-Knows Spark's names of types and Delta's. Guarantee: a column is the one that ``DeltaTable``'s builder makes of the same
-words.
+Knows Spark's names of types and Delta's. Guarantee: a column equals the one that ``DeltaTable``'s builder makes from
+the same definition.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _TYPES = {
     "VARIANT": "variant",
     "VOID": VOID,
 }
-_SPARKS = frozenset({"INTERVAL", "TIME", "GEOMETRY", "GEOGRAPHY"})
-"""Types of Spark's that no Delta table is made with."""
+_UNSUPPORTED = frozenset({"INTERVAL", "TIME", "GEOMETRY", "GEOGRAPHY"})
+"""Spark's types that a Delta table cannot have."""
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
-_SPELLED = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _ENDS_VALUE = (
     "COMMENT",
     "NOT",
@@ -60,11 +60,11 @@ _ENDS_VALUE = (
 
 
 Also = Callable[[str], bool]
-"""Takes what may stand among the words on a column, whose name it gets, and says whether there was anything."""
+"""Takes a further clause of a column definition; gets the column's name and returns whether there was one."""
 
 
 class Typed(NamedTuple):
-    """A type, and its name with the lengths of its texts, where it has any."""
+    """A type, and its SQL name, which includes the lengths of CHAR and VARCHAR."""
 
     type: DataType
     name: str
@@ -72,7 +72,7 @@ class Typed(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """A column, and where ALTER TABLE puts it."""
+    """A column, and its position in ALTER TABLE."""
 
     field: Field
     first: bool = False
@@ -80,66 +80,66 @@ class Declared(NamedTuple):
 
 
 def data_type(r: Reader, column: str = "", level: int = 1) -> Typed:
-    """Take a type, of a column.
+    """Take the type of a column.
 
     Raises:
-        UnsupportedType: it is one of Spark's that no Delta table holds. InvalidSchema: it is nested too deep.
+        UnsupportedType: a Delta table cannot have this type. InvalidSchema: it is nested too deep.
     """
     check_depth(level)
-    found = _data_type(r, column, level)
+    typed = _data_type(r, column, level)
     if r.at("COLLATE"):
-        raise UnsupportedType(column=column, type=f"{found.name} collate {r.ahead(1)}")
-    return found
+        raise UnsupportedType(column=column, type=f"{typed.name} collate {r.ahead(1)}")
+    return typed
 
 
 def _data_type(r: Reader, column: str, level: int) -> Typed:
-    said = r.ahead()
-    if said in ("ARRAY", "MAP", "STRUCT") and r.is_type(TokenType.LT, 1):
+    keyword = r.ahead()
+    if keyword in ("ARRAY", "MAP", "STRUCT") and r.is_type(TokenType.LT, 1):
         r.i += 2
-        return _parse_nested_type(r, said, column, level + 1)
-    if said == "STRUCT" and r.is_type(TokenType.NEQ, 1):  # STRUCT<>
+        return _parse_nested_type(r, keyword, column, level + 1)
+    if keyword == "STRUCT" and r.is_type(TokenType.NEQ, 1):  # STRUCT<>
         r.i += 2
         return Typed(Struct(), "struct<>")
     at = r.i
     r.name("a type")
-    if said in _DECIMALS:
+    if keyword in _DECIMALS:
         return _decimal(r)
-    if said in ("CHAR", "CHARACTER", "VARCHAR"):
+    if keyword in ("CHAR", "CHARACTER", "VARCHAR"):
         length = r.single(lambda: r.whole("a length"))
-        return Typed("string", f"{'varchar' if said == 'VARCHAR' else 'char'}({length})", True)
-    known = _TYPES.get(said)
-    if said in _SPARKS:
-        raise UnsupportedType(column=column, type=said.lower())
-    if known is None:
+        return Typed("string", f"{'varchar' if keyword == 'VARCHAR' else 'char'}({length})", True)
+    type_name = _TYPES.get(keyword)
+    if keyword in _UNSUPPORTED:
+        raise UnsupportedType(column=column, type=keyword.lower())
+    if type_name is None:
         r.fail("there is no such type in a Delta table.", at)
-    return Typed(known, _SPELLED.get(known, known))
+    return Typed(type_name, _SQL_NAMES.get(type_name, type_name))
 
 
 def _decimal(r: Reader) -> Typed:
     digits = r.take_list(lambda: r.whole("a number of digits")) if r.is_type(TokenType.L_PAREN) else (10,)
     precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
     if len(digits) > 2 or not 1 <= precision <= 38 or not 0 <= scale <= precision:
-        r.fail("a decimal has 1 to 38 digits, and no more behind the point than in all.", r.i - 1)
+        r.fail("a decimal has 1 to 38 digits, and at most as many after the decimal point.", r.i - 1)
     name = f"decimal({precision},{scale})"
     return Typed(name, name)
 
 
-def _parse_nested_type(r: Reader, said: str, column: str, level: int) -> Typed:
-    if said == "ARRAY":
+def _parse_nested_type(r: Reader, keyword: str, column: str, level: int) -> Typed:
+    if keyword == "ARRAY":
         element = data_type(r, column, level)
-        _close(r)
+        _take_closing_bracket(r)
         return Typed(Array(element.type), f"array<{element.name}>", element.has_length)
-    if said == "MAP":
+    if keyword == "MAP":
         key = data_type(r, column, level)
         r.punctuation(TokenType.COMMA, ",")
         value = data_type(r, column, level)
-        _close(r)
+        _take_closing_bracket(r)
         return Typed(Map(key.type, value.type), f"map<{key.name},{value.name}>", key.has_length or value.has_length)
     members = [_member(r, level)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
         members.append(_member(r, level))
-    _close(r)
+    _take_closing_bracket(r)
     name = ",".join(f"{field.name}:{typed.name}" for field, typed in members)
     return Typed(
         Struct(tuple(field for field, _ in members)), f"struct<{name}>", any(typed.has_length for _, typed in members)
@@ -156,8 +156,8 @@ def _member(r: Reader, level: int) -> tuple[Field, Typed]:
     return Field(name, typed.type, nullable, metadata), typed
 
 
-def _close(r: Reader) -> None:
-    """The end of a nested type."""
+def _take_closing_bracket(r: Reader) -> None:
+    """Take the ``>`` that ends a nested type."""
     if not r.is_type(TokenType.GT):
         r.fail("'>' is expected here.")
     r.i += 1
@@ -167,63 +167,63 @@ def _close(r: Reader) -> None:
 
 
 def column(r: Reader, also: Also | None = None) -> Field:
-    """Take a column of CREATE TABLE: its name, its type, and what is said of it, and ``also`` of the table."""
+    """Take a column of CREATE TABLE: its name, its type, its clauses, and those that ``also`` takes."""
     return parse_column_definition(r, r.name("the name of a column"), also).field
 
 
 def parse_column_definition(r: Reader, name: str, also: Also | None = None) -> Declared:
-    """Take what stands behind the name of a column, in any order, each once."""
+    """Take the type of a column and its clauses, in any order, each once."""
     typed = data_type(r, name)
     metadata: dict[str, Any] = {LENGTH: typed.name} if typed.has_length else {}
-    found = Declared(Field(name, typed.type, True, metadata))
-    seen: set[str] = set()
-    while (said := r.ahead()) in _SAYS or (also is not None and also(name)):
-        if said not in _SAYS:
+    declared = Declared(Field(name, typed.type, True, metadata))
+    keywords: set[str] = set()
+    while (keyword := r.ahead()) in _CLAUSES or (also is not None and also(name)):
+        if keyword not in _CLAUSES:
             continue
-        if said in seen:
-            r.fail(f"{said} is said twice of the column {name}.")
-        seen.add(said)
-        found = _SAYS[said](r, found)
-    return found
+        if keyword in keywords:
+            r.fail(f"{keyword} is specified twice for the column {name}.")
+        keywords.add(keyword)
+        declared = _CLAUSES[keyword](r, declared)
+    return declared
 
 
-def _not_null(r: Reader, found: Declared) -> Declared:
+def _not_null(r: Reader, declared: Declared) -> Declared:
     r.expect("NOT", "NULL")
-    return found._replace(field=replace(found.field, nullable=False))
+    return declared._replace(field=replace(declared.field, nullable=False))
 
 
-def _comment(r: Reader, found: Declared) -> Declared:
+def _comment(r: Reader, declared: Declared) -> Declared:
     r.expect("COMMENT")
-    return _with(found, {"comment": r.string("a comment")})
+    return _add_metadata(declared, {"comment": r.string("a comment")})
 
 
-def _default(r: Reader, found: Declared) -> Declared:
+def _default(r: Reader, declared: Declared) -> Declared:
     r.expect("DEFAULT")
-    return _with(found, {DEFAULT: r.expression(*_ENDS_VALUE, comma=True, what="a value").text})
+    return _add_metadata(declared, {DEFAULT: r.expression(*_ENDS_VALUE, comma=True, what="a value").text})
 
 
-def _parse_generation(r: Reader, found: Declared) -> Declared:
+def _parse_generation(r: Reader, declared: Declared) -> Declared:
     r.expect("GENERATED")
     explicit = r.take("BY", "DEFAULT")
     if not explicit:
         r.expect("ALWAYS")
     r.expect("AS")
     if r.take("IDENTITY"):
-        if found.field.type != "long":
-            declared_as, name = found.field.type, found.field.name
+        if declared.field.type != "long":
+            declared_as, name = declared.field.type, declared.field.name
             raise IdentityNotBigint(option="GENERATED … AS IDENTITY", value=declared_as, column=name)
-        start, step = _counting(r)
-        return _with(found, identity_metadata(start, step, explicit=explicit))
+        start, step = _parse_counter(r)
+        return _add_metadata(declared, identity_metadata(start, step, explicit=explicit))
     if explicit:
-        r.fail("BY DEFAULT belongs to IDENTITY; a value that is computed is GENERATED ALWAYS AS (…).")
+        r.fail("BY DEFAULT requires IDENTITY; a computed value is GENERATED ALWAYS AS (…).")
     r.punctuation(TokenType.L_PAREN, "(")
     text = r.expression(what="an expression").text
     r.punctuation(TokenType.R_PAREN, ")")
-    return _with(found, {GENERATION: text})
+    return _add_metadata(declared, {GENERATION: text})
 
 
-def _counting(r: Reader) -> tuple[int, int]:
-    """START WITH and INCREMENT BY, in any order."""
+def _parse_counter(r: Reader) -> tuple[int, int]:
+    """Take START WITH and INCREMENT BY, in any order; returns start and step."""
     start, step = 1, 1
     if not r.is_type(TokenType.L_PAREN):
         return start, step
@@ -241,21 +241,21 @@ def _counting(r: Reader) -> tuple[int, int]:
     return start, step
 
 
-def _first(r: Reader, found: Declared) -> Declared:
+def _first(r: Reader, declared: Declared) -> Declared:
     r.expect("FIRST")
-    return found._replace(first=True)
+    return declared._replace(first=True)
 
 
-def _after(r: Reader, found: Declared) -> Declared:
+def _after(r: Reader, declared: Declared) -> Declared:
     r.expect("AFTER")
-    return found._replace(after=r.name("the name of a column"))
+    return declared._replace(after=r.name("the name of a column"))
 
 
-def _with(found: Declared, facts: Mapping[str, Any]) -> Declared:
-    return found._replace(field=replace(found.field, metadata={**found.field.metadata, **facts}))
+def _add_metadata(declared: Declared, facts: Mapping[str, Any]) -> Declared:
+    return declared._replace(field=replace(declared.field, metadata={**declared.field.metadata, **facts}))
 
 
-_SAYS = {
+_CLAUSES = {
     "NOT": _not_null,
     "COMMENT": _comment,
     "DEFAULT": _default,

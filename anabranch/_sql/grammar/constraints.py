@@ -1,6 +1,6 @@
-"""Constraints as CREATE TABLE and ALTER TABLE say them: CHECK, which is held, and keys, which are information.
+"""Parses constraints of CREATE TABLE and ALTER TABLE: CHECK, which is enforced, and keys, which are informational.
 
-Guarantee: whatever would have a key enforced is refused; so is a name that is given twice.
+Guarantee: a clause that would enforce a key is refused; so is a second constraint of the same name.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _IGNORED = (
     ("ON", "UPDATE", "NO", "ACTION"),
     ("ON", "DELETE", "NO", "ACTION"),
 )
-"""What may be said of a key, and changes nothing."""
+"""Options of a key that have no effect."""
 
 
 @dataclass
 class Constraints:
-    """The constraints of a table to be made, as its properties.
+    """The constraints of a table to create, as its properties.
 
     Attributes:
         properties: name of the property -> SQL.
@@ -44,57 +44,57 @@ class Constraints:
     not_null: tuple[str, ...] = ()
 
     def take(self, r: Reader) -> None:
-        """Take one that stands beside the columns."""
+        """Take a constraint in the list of columns."""
         name = _parse_constraint_name(r)
         if r.at("CHECK"):
-            self._put_check(r, name)
+            self._add_check(r, name)
         else:
-            self._put_key(r, key(r, name or "", ()), name)
+            self._add_key(r, key(r, name or "", ()), name)
 
     def take_of(self, r: Reader, column: str) -> bool:
-        """Take one that stands behind a column, if one comes next."""
+        """Take a constraint after a column, if one comes next."""
         if not (starts_constraint(r) or r.at("REFERENCES")):
             return False
         name = _parse_constraint_name(r)
         if r.at("CHECK"):
-            self._put_check(r, name)
+            self._add_check(r, name)
         else:
-            self._put_key(r, key(r, name or "", (column,)), name)
+            self._add_key(r, key(r, name or "", (column,)), name)
         return True
 
-    def _put_check(self, r: Reader, name: str | None) -> None:
+    def _add_check(self, r: Reader, name: str | None) -> None:
         r.expect("CHECK")
         text = check(r).text
         r.take("ENFORCED")
-        self._put(r, name or self._free("chk"), CONSTRAINT_PREFIX, text)
+        self._add(r, name or self._free_name("chk"), CONSTRAINT_PREFIX, text)
 
-    def _put_key(self, r: Reader, found: Key, name: str | None) -> None:
-        kind = "pk" if found.kind == PRIMARY else "_".join((*found.columns, "fk"))
-        chosen = name or self._free(kind)
-        self.not_null += found.columns if found.kind == PRIMARY else ()
-        self._put(r, chosen, KEY_PREFIX, found.text)
+    def _add_key(self, r: Reader, new_key: Key, name: str | None) -> None:
+        kind = "pk" if new_key.kind == PRIMARY else "_".join((*new_key.columns, "fk"))
+        chosen = name or self._free_name(kind)
+        self.not_null += new_key.columns if new_key.kind == PRIMARY else ()
+        self._add(r, chosen, KEY_PREFIX, new_key.text)
 
-    def _put(self, r: Reader, name: str, prefix: str, text: str) -> None:
+    def _add(self, r: Reader, name: str, prefix: str, text: str) -> None:
         if name.lower() in self._names():
-            r.fail(f"the constraint {name} is said twice.", r.i - 1)
+            r.fail(f"the constraint {name} is specified twice.", r.i - 1)
         self.properties[prefix + name.lower()] = text
 
     def _names(self) -> set[str]:
         return {key.removeprefix(CONSTRAINT_PREFIX).removeprefix(KEY_PREFIX) for key in self.properties}
 
-    def _free(self, kind: str) -> str:
+    def _free_name(self, kind: str) -> str:
         return free_name(self.table, kind, self._names())
 
 
-def free_name(table: Table, kind: str, taken: Iterable[str] = ()) -> str:
-    """A name for a constraint that has none, such as ``flights_pk``."""
+def free_name(table: Table, kind: str, existing: Iterable[str] = ()) -> str:
+    """Return a name for an unnamed constraint, such as ``flights_pk``."""
     base = f"{os.fspath(table.name[-1]).rstrip('/').rsplit('/', 1)[-1]}_{kind}".lower()
-    names = [base, *(f"{base}_{i}" for i in range(2, len(set(taken)) + 3))]
-    return next(name for name in names if name not in taken)
+    names = [base, *(f"{base}_{i}" for i in range(2, len(set(existing)) + 3))]
+    return next(name for name in names if name not in existing)
 
 
 def starts_constraint(r: Reader) -> bool:
-    """Whether a constraint comes next, and no column of that name."""
+    """Whether a constraint comes next, and not a column of that name."""
     if r.at("CONSTRAINT"):
         return r.ahead(2) in _KINDS
     return (r.at("CHECK") and r.is_type(TokenType.L_PAREN, 1)) or r.at("PRIMARY", "KEY") or r.at("FOREIGN", "KEY")
@@ -110,21 +110,21 @@ def check(r: Reader) -> Expression:
 
 
 def key(r: Reader, name: str, columns: tuple[str, ...]) -> Key:
-    """Take a key, of the ``columns`` that it stands behind, or of those that it names."""
+    """Take a key, of the ``columns`` that precede it, or of those that it lists."""
     if r.take("PRIMARY", "KEY"):
-        named = columns or r.take_list(lambda: _key_column(r))
-        return Key(name, PRIMARY, named, relied=_options(r))
+        own_columns = columns or r.take_list(lambda: _key_column(r))
+        return Key(name, PRIMARY, own_columns, relied=_options(r))
     if not columns:
         r.expect("FOREIGN", "KEY")
     elif r.take("FOREIGN"):
         r.expect("KEY")
-    named = columns or r.take_list(lambda: r.name("the name of a column"))
+    own_columns = columns or r.take_list(lambda: r.name("the name of a column"))
     r.expect("REFERENCES")
     parent = r.path("the name of a table")
     theirs = r.take_list(lambda: r.name("the name of a column")) if r.is_type(TokenType.L_PAREN) else ()
-    if theirs and len(theirs) != len(named):
-        r.fail("a foreign key has as many columns here as there.", r.i - 1)
-    return Key(name, FOREIGN, named, parent, theirs, _options(r))
+    if theirs and len(theirs) != len(own_columns):
+        r.fail("a foreign key needs as many columns as it references.", r.i - 1)
+    return Key(name, FOREIGN, own_columns, parent, theirs, _options(r))
 
 
 def _key_column(r: Reader) -> str:
@@ -134,12 +134,12 @@ def _key_column(r: Reader) -> str:
 
 
 def _options(r: Reader) -> bool:
-    """Take what is said of a key; whether it may be relied upon."""
-    relied = False
+    """Take the options of a key; returns whether RELY is one."""
+    is_relied_on = False
     while True:
         if r.take("RELY"):
-            relied = True
+            is_relied_on = True
         elif not any(r.take(*words) for words in _IGNORED):
             if r.ahead() in ("ENFORCED", "MATCH", "ON"):
-                r.fail("keys are information, and never enforced.")
-            return relied
+                r.fail("keys are informational and never enforced.")
+            return is_relied_on

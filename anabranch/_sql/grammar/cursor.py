@@ -1,6 +1,6 @@
-"""A cursor over a statement's tokens: taking words, names and texts, and saying what was expected where.
+"""A cursor over a statement's tokens: takes words, names and literals, and reports what it expected.
 
-Guarantee: whatever is not taken in the order that the grammar wants is a `SqlSyntaxError` that points at the word.
+Guarantee: a token that the grammar does not allow raises a `SqlSyntaxError` that points at it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
 
 
 def behind_with(tokens: Sequence[Token], verbs: Collection[str]) -> int | None:
-    """At which token one of these verbs stands behind the names that a WITH defines; None where none does."""
+    """Find the token of one of these verbs after the CTEs of a WITH; None if there is none."""
     depth = 0
     for i, token in enumerate(tokens[:-1]):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0 and word(token) in ("SELECT", "FROM"):  # behind which such a word is a name
+        if depth == 0 and word(token) in ("SELECT", "FROM"):  # a verb after it would be a name
             return None
         if depth == 0 and token.token_type == TokenType.R_PAREN and word(tokens[i + 1]) in verbs:
             return i + 1
@@ -35,7 +35,7 @@ def behind_with(tokens: Sequence[Token], verbs: Collection[str]) -> int | None:
 
 
 class Cursor:
-    """A place in a statement, which moves on as words are taken."""
+    """A position in a statement, which advances as tokens are taken."""
 
     def __init__(self, text: str, tokens: Sequence[Token], i: int = 0) -> None:
         self.text, self.tokens, self.i = text, tokens, i
@@ -55,35 +55,35 @@ class Cursor:
         return word(self.tokens[self.i + n]) if self.i + n < len(self.tokens) else ""
 
     def is_type(self, kind: TokenType, n: int = 0) -> bool:
-        """Whether the token n ahead is of a kind."""
+        """Whether the token n ahead has this type."""
         return self.i + n < len(self.tokens) and self.tokens[self.i + n].token_type == kind
 
     def at(self, *words: str) -> bool:
         """Whether these words come next."""
-        return all(self.ahead(n) == each for n, each in enumerate(words))
+        return all(self.ahead(n) == expected for n, expected in enumerate(words))
 
     def take(self, *words: str) -> bool:
         """Take these words, if they come next."""
-        found = self.at(*words)
-        self.i += len(words) if found else 0
-        return found
+        matches = self.at(*words)
+        self.i += len(words) if matches else 0
+        return matches
 
     def has_taken(self, one: str) -> bool:
-        """Whether a word was taken already."""
+        """Whether this word was already taken."""
         return any(word(token) == one for token in self.tokens[: self.i])
 
     def expect(self, *words: str) -> None:
         """Take these words.
 
         Raises:
-            SqlSyntaxError: another one comes next.
+            SqlSyntaxError: another word comes next.
         """
-        for each in words:
-            if not self.take(each):
-                self.fail(f"{each} is expected here.")
+        for expected in words:
+            if not self.take(expected):
+                self.fail(f"{expected} is expected here.")
 
     def fail(self, reason: str, at: int | None = None) -> NoReturn:
-        """Refuse the statement at a token, the next one unless it is given."""
+        """Raise a SqlSyntaxError that points at token ``at``, by default the next one."""
         i = self.i if at is None else at
         if i < len(self.tokens):
             token = self.tokens[i]
@@ -93,29 +93,29 @@ class Cursor:
         raise SqlSyntaxError(near=near, reason=reason, excerpt=excerpt(self.text, start, stop))
 
     def finish(self) -> None:
-        """Raise a SqlSyntaxError unless nothing is left."""
+        """Raise a SqlSyntaxError unless the statement ends here."""
         if not self.is_at_end:
             self.fail("the statement should end here.")
 
     @property
     def start(self) -> int:
-        """Where the next token begins in the text."""
+        """The position in the text at which the next token begins."""
         return self.tokens[self.i].start if self.i < len(self.tokens) else self.end
 
     @property
     def stop(self) -> int:
-        """Where the last token that was taken ends."""
+        """The position after the last token that was taken."""
         return self.tokens[self.i - 1].end + 1 if self.i else 0
 
     @property
     def end(self) -> int:
-        """Where the last token of all ends."""
+        """The position after the last token of the statement."""
         return self.tokens[-1].end + 1 if self.tokens else 0
 
     # -- names and literals
 
     def is_name(self, n: int = 0) -> bool:
-        """Whether a name comes n tokens ahead: in backticks, or any word."""
+        """Whether the token n ahead can be a name: in backticks, or any word."""
         return self.i + n < len(self.tokens) and is_name(self.tokens[self.i + n])
 
     def name(self, what: str = "a name") -> str:
@@ -138,39 +138,40 @@ class Cursor:
         return tuple(parts)
 
     def names(self) -> Collection[tuple[str, ...]]:
-        """Each dotted name of the whole statement, once."""
-        i, found = self.i, dict[tuple[str, ...], None]()
+        """Return each dotted name of the whole statement once."""
+        i, result = self.i, dict[tuple[str, ...], None]()
         self.i = 0
         while not self.is_at_end:
             if self.is_name():
-                found[self.path()] = None
+                result[self.path()] = None
             else:
                 self.i += 1
         self.i = i
-        return found
+        return result
 
     def is_text(self) -> bool:
-        """Whether a text in quotes comes next."""
+        """Whether a string literal comes next."""
         return self.token is not None and self.token.token_type in _TEXTS
 
     def string(self, what: str = "a text in quotes", *, alone: bool = False) -> str:
-        """Take a text, with those that follow it unless it is ``alone``. One with a doubled quote in it
-        comes as two that touch each other.
+        """Take a string literal, and join those that follow it unless ``alone``.
+
+        A literal with a doubled quote comes as two tokens that touch, and is always joined.
         """
         if not self.is_text():
             self.fail(f"{what} is expected here.")
-        found = self.tokens[self.i].text
+        value = self.tokens[self.i].text
         self.i += 1
         while self.is_text():
             touches = self.tokens[self.i].start == self.tokens[self.i - 1].end + 1
             if alone and not touches:
                 break
-            found += (self.text[self.tokens[self.i].start] if touches else "") + self.tokens[self.i].text
+            value += (self.text[self.tokens[self.i].start] if touches else "") + self.tokens[self.i].text
             self.i += 1
-        return found
+        return value
 
     def number(self, what: str = "a number") -> str:
-        """Take a number, as it is written."""
+        """Take a number, as written."""
         sign = "-" if self.is_type(TokenType.DASH) else ""
         self.i += len(sign)
         if not self.is_type(TokenType.NUMBER):
@@ -181,52 +182,52 @@ class Cursor:
     def whole(self, what: str = "a whole number") -> int:
         """Take a whole number."""
         at = self.i
-        found = self.number(what)
-        if not found.removeprefix("-").isdigit():
+        digits = self.number(what)
+        if not digits.removeprefix("-").isdigit():
             self.fail(f"{what} is expected here.", at)
-        return int(found)
+        return int(digits)
 
-    # -- lists and stretches
+    # -- lists and expressions
 
-    def take_list(self, each: Callable[[], Value]) -> tuple[Value, ...]:
+    def take_list(self, parse: Callable[[], Value]) -> tuple[Value, ...]:
         """Take a list in parentheses, separated by commas."""
         self.punctuation(TokenType.L_PAREN, "(")
-        found = [each()]
+        values = [parse()]
         while self.is_type(TokenType.COMMA):
             self.i += 1
-            found.append(each())
+            values.append(parse())
         self.punctuation(TokenType.R_PAREN, ")")
-        return tuple(found)
+        return tuple(values)
 
-    def single(self, each: Callable[[], Value]) -> Value:
-        """Take one thing in parentheses."""
+    def single(self, parse: Callable[[], Value]) -> Value:
+        """Take one element in parentheses."""
         self.punctuation(TokenType.L_PAREN, "(")
-        found = each()
+        value = parse()
         self.punctuation(TokenType.R_PAREN, ")")
-        return found
+        return value
 
-    def punctuation(self, kind: TokenType, shown: str) -> None:
-        """Take one sign."""
+    def punctuation(self, kind: TokenType, sign: str) -> None:
+        """Take one punctuation mark."""
         if not self.is_type(kind):
-            self.fail(f"'{shown}' is expected here.")
+            self.fail(f"'{sign}' is expected here.")
         self.i += 1
 
     def skip_to(self, stops: frozenset[str] = frozenset(), *, comma: bool = False, what: str = "an expression") -> None:
-        """Go over an expression: up to one of these words, an end of the parentheses around it, or a ``comma``.
+        """Skip an expression: up to one of these words, the end of the enclosing parentheses, or a ``comma``.
 
-        Words in parentheses, behind a dot and between CASE and END do not count.
+        Words in parentheses, after a dot, and between CASE and END do not count.
 
         Raises:
-            SqlSyntaxError: there is nothing, or a parenthesis is not closed.
+            SqlSyntaxError: the expression is empty, or a parenthesis is not closed.
         """
         first, depth, cases = self.i, 0, 0
         while not self.is_at_end:
-            token, said = self.tokens[self.i], word(self.tokens[self.i])
-            if depth == 0 and self._stops(token, said, stops, cases, comma=comma):
+            token, keyword = self.tokens[self.i], word(self.tokens[self.i])
+            if depth == 0 and self._stops(token, keyword, stops, cases, comma=comma):
                 break
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
             if not self._is_member():
-                cases += (said == "CASE") - (said == "END" and cases > 0)
+                cases += (keyword == "CASE") - (keyword == "END" and cases > 0)
             self.i += 1
         if depth:
             self.i = len(self.tokens)
@@ -234,16 +235,16 @@ class Cursor:
         if self.i == first:
             self.fail(f"{what} is expected here.")
 
-    def _stops(self, token: Token, said: str, stops: frozenset[str], cases: int, *, comma: bool) -> bool:
+    def _stops(self, token: Token, keyword: str, stops: frozenset[str], cases: int, *, comma: bool) -> bool:
         if token.token_type in _CLOSING or (comma and token.token_type == TokenType.COMMA):
             return True
-        return said in stops and cases == 0 and not self._is_member()
+        return keyword in stops and cases == 0 and not self._is_member()
 
     def _is_member(self) -> bool:
         return self.is_type(TokenType.DOT, -1) if self.i else False
 
     def skip_operands(self, what: str) -> None:
-        """Go over a value: operands with signs between them."""
+        """Skip a value: operands with operators between them."""
         self._skip_operand(what)
         while self.token is not None and self.token.token_type in _SIGNS:
             self.i += 1
@@ -269,7 +270,7 @@ class Cursor:
             self.i += 1
 
     def parenthesis(self) -> None:
-        """Take what stands in parentheses: expressions with commas between them, or nothing."""
+        """Take parentheses around expressions that are separated by commas, or around nothing."""
         self.i += 1
         if not self.is_type(TokenType.R_PAREN):
             self.skip_to()
@@ -280,12 +281,12 @@ class Cursor:
 
 
 def takes(r: Cursor, words: str) -> bool:
-    """Take words, if they come next: ``[…]`` may be left out, ``A|B`` is one of two."""
+    """Take words, if they come next: ``[…]`` is optional, ``A|B`` is one of two."""
     at = r.i
     for optional, required in _ELEMENT.findall(words):
         if optional:
             r.take(*optional.split())
-        elif not any(r.take(each) for each in required.split("|")):
+        elif not any(r.take(choice) for choice in required.split("|")):
             r.i = at
             return False
     return True

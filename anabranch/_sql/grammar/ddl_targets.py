@@ -1,7 +1,6 @@
-"""What a statement makes under a new name.
+"""The target of a statement that creates a table: its format and its location.
 
-Knows where a statement that makes a table says of what kind it will be, and where: behind the name, which alone does
-not tell whether the statement is Delta's.
+These follow the table's name, which alone does not decide whether the statement is Delta's.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ _QUERY = frozenset({"AS", "SELECT", "WITH", "FROM", "VALUES"})
 
 @dataclass(frozen=True)
 class Making:
-    """What stands behind the name of a table that is made.
+    """The clauses after the name of a table to create.
 
     Attributes:
-        format: behind USING, in small letters.
-        location: behind LOCATION.
-        like: the name behind LIKE.
-        clones: CLONE.
+        format: the format of USING, in lower case.
+        location: the path of LOCATION, or the option ``path``.
+        like: the name of LIKE.
+        clones: whether the statement has CLONE.
     """
 
     format: str | None = None
@@ -32,30 +31,30 @@ class Making:
 
 
 def making(tokens: Sequence[Token], i: int) -> Making:
-    """What the tokens from ``i`` on say, up to a query."""
+    """Scan the clauses from token ``i`` on, up to a query."""
     format_, location, like, clones, depth = None, None, None, False, 0
     while i < len(tokens):
-        said, after = word(tokens[i]), tokens[i + 1] if i + 1 < len(tokens) else None
+        keyword, after = word(tokens[i]), tokens[i + 1] if i + 1 < len(tokens) else None
         depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
-        travels = said == "AS" and word(after) == "OF"
-        if depth == 0 and said in _QUERY and not travels and not (said == "FROM" and clones):
+        travels = keyword == "AS" and word(after) == "OF"
+        if depth == 0 and keyword in _QUERY and not travels and not (keyword == "FROM" and clones):
             break
         if depth == 0 and after is not None:
-            if said == "USING" and format_ is None:
+            if keyword == "USING" and format_ is None:
                 format_ = after.text.lower()
-            elif said == "LOCATION" and after.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+            elif keyword == "LOCATION" and after.token_type in (TokenType.STRING, TokenType.RAW_STRING):
                 location = after.text
-            elif said == "OPTIONS" and after.token_type == TokenType.L_PAREN and location is None:
+            elif keyword == "OPTIONS" and after.token_type == TokenType.L_PAREN and location is None:
                 location = _path(tokens, i + 2)
-            elif said == "LIKE" and like is None:
+            elif keyword == "LIKE" and like is None:
                 like = _name(tokens, i + 1)
-            clones = clones or said == "CLONE"
+            clones = clones or keyword == "CLONE"
         i += 1
     return Making(format_, location, like, clones)
 
 
 def _path(tokens: Sequence[Token], i: int) -> str | None:
-    """The value of the option ``path`` in a list of options."""
+    """Find the value of the option ``path`` in a list of options."""
     while i + 1 < len(tokens) and tokens[i].token_type != TokenType.R_PAREN:
         value = i + 2 if tokens[i + 1].token_type == TokenType.EQ else i + 1
         if tokens[i].text.lower() == "path" and value < len(tokens):

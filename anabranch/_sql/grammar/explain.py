@@ -1,4 +1,4 @@
-"""EXPLAIN of a change of rows, and of OPTIMIZE; of anything else it is Spark's."""
+"""Parses EXPLAIN of a change of rows and of OPTIMIZE; any other EXPLAIN is Spark's."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from anabranch._sql.grammar.row_values import RowChange
 from anabranch._sql.grammar.values import ExplainChange, OptimizeTable
 
 MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
-"""What may stand behind EXPLAIN."""
+"""The modes of EXPLAIN."""
 
 
 def explain(r: Reader) -> ExplainChange | None:
-    """``EXPLAIN [EXTENDED | FORMATTED | CODEGEN | COST]`` of a change of rows or of OPTIMIZE; None where it is of
-    anything else.
-    """
-    mode = next((each for each in MODES if r.take(each)), "")
-    change = _change_behind_with(r) if r.at("WITH") else _change(r)
+    """Parse EXPLAIN, with one of `MODES`, of a change of rows or of OPTIMIZE; None if it is of anything else."""
+    mode = next((word for word in MODES if r.take(word)), "")
+    change = _change_after_with(r) if r.at("WITH") else _change(r)
     return None if change is None else ExplainChange(change, mode)
 
 
@@ -36,7 +34,7 @@ def _change(r: Reader) -> RowChange | OptimizeTable | None:
     return insert(r) if r.take("INSERT") else None
 
 
-def _change_behind_with(r: Reader) -> RowChange | None:
+def _change_after_with(r: Reader) -> RowChange | None:
     first, after = r.i, behind_with(r.tokens, ("INSERT", "MERGE"))
     if after is None:
         return None

@@ -1,7 +1,7 @@
-"""Hidden columns: where a query asks for ``_metadata``, and what of it must not show that column.
+"""Hidden columns: finds whether a query names ``_metadata``, and the stars that must exclude that column.
 
-Works on tokens. A column that a table is given for a query would be one of those that ``*`` stands for; so each star
-leaves it out, and a query in which more than a star means all columns is told so.
+Works on tokens. ``*`` would include a column that is added to a table for a query, so each star excludes it. A query
+that selects all columns by other means is refused.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ NAME = "_metadata"
 _BEFORE_STAR = frozenset({TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN})
 _WORDS_BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL"})
 _ALL_COLUMNS = frozenset({"NATURAL", "PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "TRANSFORM"})
-"""Words by which columns matter that a query does not name."""
+"""Words that make a query depend on columns that it does not name."""
 
 
 def asks(tokens: Sequence[Token]) -> bool:
-    """Whether some words speak of the column."""
+    """Whether the tokens name the column."""
     return any(token.text.lower() == NAME and is_name(token) for token in tokens)
 
 
 def stars(tokens: Sequence[Token]) -> tuple[int, ...]:
-    """The stars that stand for columns; none that multiplies or counts."""
-    return tuple(i for i, token in enumerate(tokens) if token.token_type == TokenType.STAR and _is_all(tokens, i))
+    """Find the stars that select columns, not those that multiply or count."""
+    return tuple(
+        i for i, token in enumerate(tokens) if token.token_type == TokenType.STAR and _selects_columns(tokens, i)
+    )
 
 
-def _is_all(tokens: Sequence[Token], i: int) -> bool:
+def _selects_columns(tokens: Sequence[Token], i: int) -> bool:
     before = tokens[i - 1] if i else None
     if before is None or not (before.token_type in _BEFORE_STAR or word(before) in _WORDS_BEFORE_STAR):
         return False
@@ -36,14 +38,14 @@ def _is_all(tokens: Sequence[Token], i: int) -> bool:
 
 
 def refusal_reason(tokens: Sequence[Token], tables: int) -> str | None:
-    """Why the column cannot be had in a query that reads so many Delta tables; None where it can."""
-    said = [word(token) for token in tokens]
-    found = next((each for each in said if each in _ALL_COLUMNS), None)
-    found = "|>" if any(token.token_type == TokenType.PIPE_GT for token in tokens) else found
-    selects, shown = said.count("SELECT"), stars(tokens)
-    if found is not None or not selects:
-        return f"_metadata in a query with {found or 'no SELECT'}"
-    excepts = any(i + 1 < len(said) and said[i + 1] == "EXCEPT" for i in shown)
-    if shown and (selects > 1 or tables > 1 or excepts):
+    """Return why a query of this number of Delta tables cannot read the column; None if it can."""
+    words = [word(token) for token in tokens]
+    reason = next((keyword for keyword in words if keyword in _ALL_COLUMNS), None)
+    reason = "|>" if any(token.token_type == TokenType.PIPE_GT for token in tokens) else reason
+    selects, select_stars = words.count("SELECT"), stars(tokens)
+    if reason is not None or not selects:
+        return f"_metadata in a query with {reason or 'no SELECT'}"
+    excepts = any(i + 1 < len(words) and words[i + 1] == "EXCEPT" for i in select_stars)
+    if select_stars and (selects > 1 or tables > 1 or excepts):
         return "_metadata beside * in a query of several SELECTs or tables, or with EXCEPT"
     return None

@@ -1,7 +1,7 @@
-"""Statements that show a table, and those that keep it in shape.
+"""Parses statements that show a table, and those that maintain it.
 
-Each function begins behind the word of its name. What only Delta has must name a Delta table; what Spark has too gives
-None where it does not.
+A function begins after the first words of its statement. A statement that only Delta has must name a Delta table; the
+function of one that Spark has too returns None for other tables.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _S = TypeVar("_S", bound=Statement)
 
 
 def _table(r: Reader, *, travels: bool = False) -> Table | None:
-    """Take the name of a table, or its path as a text; None where it is none of Delta's."""
+    """Take the name of a table, or its path as a string literal; None if it is no Delta table."""
     if not r.is_text():
         return r.table(travels=travels)
     start, path = r.start, r.string()
     return Table(path, (path,), span=(start, r.stop))
 
 
-def _delta(r: Reader, *, travels: bool = False) -> Table:
-    """Take a table that has to be one of Delta's.
+def _delta_table(r: Reader, *, travels: bool = False) -> Table:
+    """Take a Delta table.
 
     Raises:
-        UnknownTable: it is not.
+        UnknownTable: it is another table.
     """
     table = _table(r, travels=travels)
     if table is not None:
@@ -61,18 +61,18 @@ def _delta(r: Reader, *, travels: bool = False) -> Table:
     raise UnknownTable(name=name_to_sql(name), excerpt=excerpt(r.text, start, r.stop))
 
 
-# -- showing -----------------------------------------------------------------------------------------------------------
+# -- DESCRIBE, SHOW ----------------------------------------------------------------------------------------------------
 
 
 def describe_history(r: Reader) -> Statement | None:
-    """``DESCRIBE HISTORY t [LIMIT n]``."""
-    if r.is_at_end:  # of a table that is called so
+    """Parse ``DESCRIBE HISTORY t [LIMIT n]``."""
+    if r.is_at_end:  # DESCRIBE of a table named history
         return None
-    return _finish(r, DescribeHistory(_delta(r), r.whole() if r.take("LIMIT") else None))
+    return _finish(r, DescribeHistory(_delta_table(r), r.whole() if r.take("LIMIT") else None))
 
 
 def describe_detail(r: Reader) -> Statement | None:
-    """``DESCRIBE DETAIL t``, of any table."""
+    """Parse ``DESCRIBE DETAIL t``, of any table."""
     table = _table(r)
     if table is not None:
         return _finish(r, DescribeDetail(table))
@@ -81,7 +81,7 @@ def describe_detail(r: Reader) -> Statement | None:
 
 
 def describe(r: Reader) -> Statement | None:
-    """``DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column]``."""
+    """Parse ``DESCRIBE [TABLE] [EXTENDED | FORMATTED] t [column]``."""
     r.take("TABLE")
     extended = r.take("EXTENDED") or r.take("FORMATTED")
     table = r.table() if r.is_name() else None
@@ -91,7 +91,7 @@ def describe(r: Reader) -> Statement | None:
 
 
 def show_columns(r: Reader) -> Statement | None:
-    """``SHOW COLUMNS {IN | FROM} t [{IN | FROM} schema]``."""
+    """Parse ``SHOW COLUMNS {IN | FROM} t [{IN | FROM} schema]``."""
     if not (r.take("IN") or r.take("FROM")):
         r.fail("IN is expected here.")
     start, name = r.start, r.path("the name of a table")
@@ -105,7 +105,7 @@ def show_columns(r: Reader) -> Statement | None:
 
 
 def show_partitions(r: Reader) -> Statement | None:
-    """``SHOW PARTITIONS t [PARTITION (c = …)]``."""
+    """Parse ``SHOW PARTITIONS t [PARTITION (c = …)]``."""
     table = r.table()
     if table is None:
         return None
@@ -113,13 +113,13 @@ def show_partitions(r: Reader) -> Statement | None:
 
 
 def show_properties(r: Reader) -> Statement | None:
-    """``SHOW TBLPROPERTIES t [(key)]``."""
+    """Parse ``SHOW TBLPROPERTIES t [(key)]``."""
     table = r.table()
     return None if table is None else _finish(r, ShowProperties(table, _key(r)))
 
 
 def show_create(r: Reader) -> Statement | None:
-    """``SHOW CREATE TABLE t``."""
+    """Parse ``SHOW CREATE TABLE t``."""
     table = r.table()
     return None if table is None else _finish(r, ShowCreateTable(table))
 
@@ -136,16 +136,16 @@ def _finish(r: Reader, statement: _S) -> _S:
 
 
 def refresh(r: Reader) -> Statement | None:
-    """``REFRESH TABLE t``."""
+    """Parse ``REFRESH TABLE t``."""
     table = r.table()
     return None if table is None else _finish(r, RefreshTable(table))
 
 
 def cache(r: Reader) -> Statement | None:
-    """``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``, or ``… v [OPTIONS (…)] [AS]`` a query."""
+    """Parse ``CACHE [LAZY] TABLE t [OPTIONS ('storageLevel' = '…')]``, or ``… v [OPTIONS (…)] [AS]`` a query."""
     lazy, at = r.has_taken("LAZY"), r.i
     table = r.table()
-    level = _level(r) if table is not None and r.take("OPTIONS") else None
+    level = _storage_level(r) if table is not None and r.take("OPTIONS") else None
     if table is not None and r.is_at_end:
         return CacheTable(table, lazy, level)
     r.i = at
@@ -153,38 +153,38 @@ def cache(r: Reader) -> Statement | None:
 
 
 def _parse_cache_query(r: Reader, lazy: bool) -> Statement | None:
-    """None where the query reads no Delta table, or where there is none."""
+    """Parse ``v [OPTIONS (…)] [AS]`` a query; None if the query reads no Delta table."""
     if not r.is_name() or not r.reads_delta():
         return None
     at, name = r.i, r.name("the name of a view")
-    level = _level(r) if r.take("OPTIONS") else None
+    level = _storage_level(r) if r.take("OPTIONS") else None
     if r.is_at_end:
         r.i = at
-        raise NotBuilt(what="CACHE TABLE of a lasting view", instead=f"Say CACHE TABLE … AS SELECT * FROM {name}.")
+        raise NotBuilt(what="CACHE TABLE of a persistent view", instead=f"Use CACHE TABLE … AS SELECT * FROM {name}.")
     r.take("AS")
     return CacheView(CreateTempView(name, r.query()), lazy, level)
 
 
-def _level(r: Reader) -> str:
+def _storage_level(r: Reader) -> str:
     key, value = r.single(lambda: option(r))
     if key.lower() != "storagelevel":
-        raise InvalidOption(option=key, value=value, reason="CACHE TABLE takes storageLevel alone.")
+        raise InvalidOption(option=key, value=value, reason="storageLevel is the only option of CACHE TABLE.")
     return value
 
 
 def uncache(r: Reader) -> Statement | None:
-    """``UNCACHE TABLE [IF EXISTS] t``."""
+    """Parse ``UNCACHE TABLE [IF EXISTS] t``."""
     r.take("IF", "EXISTS")
     table = r.table()
     return None if table is None else _finish(r, UncacheTable(table))
 
 
-# -- upkeep ------------------------------------------------------------------------------------------------------------
+# -- maintenance -------------------------------------------------------------------------------------------------------
 
 
 def optimize(r: Reader) -> OptimizeTable:
-    """``OPTIMIZE t [FULL] [WHERE …] [ZORDER BY (…)]``."""
-    table = _delta(r)
+    """Parse ``OPTIMIZE t [FULL] [WHERE …] [ZORDER BY (…)]``."""
+    table = _delta_table(r)
     full = r.take("FULL")
     where = r.expression("ZORDER", what="a condition") if r.take("WHERE") else None
     zorder: tuple[tuple[str, ...], ...] = ()
@@ -196,29 +196,29 @@ def optimize(r: Reader) -> OptimizeTable:
 def _columns(r: Reader) -> tuple[tuple[str, ...], ...]:
     if r.is_type(TokenType.L_PAREN):
         return r.take_list(lambda: r.path("the name of a column"))
-    found = [r.path("the name of a column")]
+    paths = [r.path("the name of a column")]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(r.path("the name of a column"))
-    return tuple(found)
+        paths.append(r.path("the name of a column"))
+    return tuple(paths)
 
 
 def reorg(r: Reader) -> Statement:
-    """``REORG TABLE t [WHERE …] APPLY (PURGE | UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))``."""
+    """Parse ``REORG TABLE t [WHERE …] APPLY (PURGE | UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))``."""
     r.take("TABLE")
-    table = _delta(r)
+    table = _delta_table(r)
     where = r.expression("APPLY", what="a condition") if r.take("WHERE") else None
     r.expect("APPLY")
     r.punctuation(TokenType.L_PAREN, "(")
     version = None
     if not r.take("PURGE"):
         r.expect("UPGRADE", "UNIFORM")
-        version = r.single(lambda: _iceberg(r))
+        version = r.single(lambda: _iceberg_version(r))
     r.punctuation(TokenType.R_PAREN, ")")
     return _finish(r, ReorgTable(table, where, version))
 
 
-def _iceberg(r: Reader) -> int:
+def _iceberg_version(r: Reader) -> int:
     r.expect("ICEBERG_COMPAT_VERSION")
     if not r.is_type(TokenType.EQ):
         r.fail("'=' is expected here.")
@@ -227,8 +227,8 @@ def _iceberg(r: Reader) -> int:
 
 
 def vacuum(r: Reader) -> Statement:
-    """``VACUUM t [FULL | LITE] [RETAIN n HOURS] [DRY RUN]``, the parts behind the name in any order."""
-    table = _delta(r)
+    """Parse ``VACUUM t [FULL | LITE] [RETAIN n HOURS] [DRY RUN]``, the parts after the name in any order."""
+    table = _delta_table(r)
     hours, dry_run, kind = None, False, ""
     while not r.is_at_end:
         if not kind and (r.at("FULL") or r.at("LITE")):
@@ -245,9 +245,9 @@ def vacuum(r: Reader) -> Statement:
 
 
 def restore(r: Reader) -> Statement:
-    """``RESTORE [TABLE] t [TO] {VERSION | TIMESTAMP} AS OF …``."""
+    """Parse ``RESTORE [TABLE] t [TO] {VERSION | TIMESTAMP} AS OF …``."""
     r.take("TABLE")
-    table = _delta(r, travels=True)
+    table = _delta_table(r, travels=True)
     if table.version is None and table.timestamp is None:
         r.take("TO")
         version, timestamp = r.as_of()
@@ -258,14 +258,14 @@ def restore(r: Reader) -> Statement:
 
 
 def generate(r: Reader) -> Statement:
-    """``GENERATE symlink_format_manifest FOR TABLE t``."""
+    """Parse ``GENERATE symlink_format_manifest FOR TABLE t``."""
     mode = r.string() if r.is_text() else r.name("symlink_format_manifest")
     r.expect("FOR", "TABLE")
-    return _finish(r, GenerateManifest(_delta(r), mode))
+    return _finish(r, GenerateManifest(_delta_table(r), mode))
 
 
 def repair(r: Reader) -> Statement:
-    """``FSCK REPAIR TABLE t [DRY RUN]``."""
+    """Parse ``FSCK REPAIR TABLE t [DRY RUN]``."""
     r.expect("REPAIR", "TABLE")
-    table = _delta(r)
+    table = _delta_table(r)
     return _finish(r, RepairTable(table, r.take("DRY", "RUN")))

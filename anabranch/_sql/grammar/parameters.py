@@ -1,7 +1,7 @@
-"""Parameters: which words of a statement stand for values, and each value as a literal that means nothing else.
+"""Parameters: finds the markers in a statement, and writes their values as unambiguous literals.
 
-Guarantee: `literal` gives a text that every session reads as that one value, whatever its settings; no value can end it
-early. What has no such text is refused.
+Guarantee: every session, whatever its settings, reads the text of `literal` as that value; no value can end the literal
+early. A value without such a literal is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONG = 1 << 63
 
 
 class Stretch(Protocol):
-    """From a character of a text to before another."""
+    """A part of a text, from ``start`` to before ``stop``."""
 
     @property
     def start(self) -> int: ...
@@ -35,7 +35,7 @@ class Stretch(Protocol):
 
 @dataclass(frozen=True)
 class Marker:
-    """A parameter in the text, from ``start`` to before ``stop``: a name, or a number for ``?``, and its value."""
+    """A parameter in the text, from ``start`` to before ``stop``, with its name, or number for ``?``, and its value."""
 
     start: int
     stop: int
@@ -44,7 +44,7 @@ class Marker:
 
 
 def markers(tokens: Sequence[Token], args: Any) -> tuple[Marker, ...]:
-    """The parameters for which there are values.
+    """Find the parameters that have values.
 
     Raises:
         InvalidOption: the values are neither a dict by name nor a list.
@@ -62,48 +62,52 @@ def markers(tokens: Sequence[Token], args: Any) -> tuple[Marker, ...]:
 
 
 def _find_named_markers(tokens: Sequence[Token], args: Mapping[str, Any]) -> list[Marker]:
-    found = []
+    result = []
     for sign, name in pairwise(tokens):
         touches = sign.token_type == TokenType.COLON and name.start == sign.end + 1
         if touches and name.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and name.text in args:
-            found.append(Marker(sign.start, name.end + 1, name.text, args[name.text]))
-    return found
+            result.append(Marker(sign.start, name.end + 1, name.text, args[name.text]))
+    return result
 
 
-def outside(known: Sequence[Marker], stretches: Sequence[Stretch]) -> list[Marker]:
-    """The parameters that stand in none of some stretches of the text; both lie in it in order."""
-    before = (bisect_right(stretches, each.start, key=lambda stretch: stretch.start) for each in known)
-    return [each for each, n in zip(known, before, strict=True) if not (n and each.start < stretches[n - 1].stop)]
+def outside(all_markers: Sequence[Marker], stretches: Sequence[Stretch]) -> list[Marker]:
+    """Return the parameters outside of these parts of the text; both are sorted by position."""
+    before = (bisect_right(stretches, marker.start, key=lambda stretch: stretch.start) for marker in all_markers)
+    return [
+        marker
+        for marker, n in zip(all_markers, before, strict=True)
+        if not (n and marker.start < stretches[n - 1].stop)
+    ]
 
 
-def arguments_for(used: Sequence[Marker], args: Any) -> Arguments:
-    """The values for a part of the statement that holds only these parameters."""
+def arguments_for(used_markers: Sequence[Marker], args: Any) -> Arguments:
+    """Return the values for a part of the statement that contains only these parameters."""
     if args is None:
         return None
     if isinstance(args, Mapping):
-        return {str(marker.key): marker.value for marker in used}
-    return tuple(marker.value for marker in used)
+        return {str(marker.key): marker.value for marker in used_markers}
+    return tuple(marker.value for marker in used_markers)
 
 
 def literal(value: Any) -> str:
-    """A value as SQL.
+    """Write a value as an SQL literal.
 
     Example:
         >>> literal("O'Brien")
         "CAST(X'4F27427269656E' AS STRING)"
 
     Raises:
-        InvalidOption: a value of this type has no literal, or this one none.
+        InvalidOption: the value, or its type, has no literal.
     """
     try:
-        found = _literal(value)
+        sql = _literal(value)
     except (OverflowError, UnicodeError, ValueError):
-        raise InvalidOption(option="args", value=repr(value), reason="no session can read such a value.") from None
-    if found is None:
+        raise InvalidOption(option="args", value=repr(value), reason="no session can parse such a value.") from None
+    if sql is None:
         raise InvalidOption(
-            option="args", value=value, reason=f"{type(value).__name__} is no type of a parameter here."
+            option="args", value=value, reason=f"{type(value).__name__} is not supported as the type of a parameter."
         )
-    return found
+    return sql
 
 
 def _literal(value: Any) -> str | None:
@@ -122,7 +126,7 @@ def _literal(value: Any) -> str | None:
             return _text(value)
         case bytes() | bytearray():
             return f"X'{bytes(value).hex().upper()}'"
-        case dt.datetime():  # without a zone it is of this machine's, as for Spark
+        case dt.datetime():  # without a zone it is in the machine's, as in Spark
             utc = value.astimezone(dt.UTC).replace(tzinfo=None)
             return f"TIMESTAMP'{utc.isoformat(sep=' ', timespec='microseconds')} UTC'"
         case dt.date():
@@ -145,7 +149,7 @@ def _double(value: float) -> str:
 
 
 def _text(value: str) -> str:
-    """Quotes and backslashes mean one thing in one session and another in the next, so they go in as bytes."""
-    if any(each in value for each in "'\"\\") or not value.isprintable():
+    """Write a string; one with quotes or backslashes as bytes, since sessions differ in how they read these."""
+    if any(sign in value for sign in "'\"\\") or not value.isprintable():
         return f"CAST(X'{value.encode().hex().upper()}' AS STRING)"
     return f"'{value}'"

@@ -1,8 +1,8 @@
-"""What statements are put together from: tables, and texts with the tables that they read.
+"""The parts of statements: tables, and SQL texts with the tables that they read.
 
-Pure data. Expressions and queries stay texts, as they were written: Spark reads them, not this room. Guarantee: the
-text of an `Expression` or `Query` differs from the statement's only in parameters that were bound to literals, and in
-what qualified a column.
+Pure data. Expressions and queries remain texts as they were written, and Spark parses them. Guarantee: the text of an
+`Expression` or `Query` differs from the statement's only in parameters that became literals and in the qualifiers of
+columns.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Location = str | os.PathLike[str]
 Path: TypeAlias = tuple[str, ...]
 Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
 Span: TypeAlias = tuple[int, int]
-"""First and last character in the statement, the latter not included."""
+"""The first character in the statement, and the first one after."""
 _BARE_ALIAS = re.compile(r"\s*(AS\s+)?(\w+|`[^`]+`)\s*", re.IGNORECASE)
 
 
 class Statement:
-    """What a statement asks; `anabranch._sql.registry` lists the kinds."""
+    """A parsed statement; `anabranch._sql.registry` lists the kinds."""
 
     @property
     def required_columns(self) -> tuple[Path, ...]:
-        """The columns, and members of structs, that are to be there already."""
+        """The columns and struct fields that the table must have."""
         return ()
 
 
@@ -38,11 +38,11 @@ class Table:
     """A Delta table as a statement names it.
 
     Attributes:
-        location: where it lies.
-        name: as it was written, one part after the other.
-        version, timestamp: SQL texts of what stands behind AS OF.
-        alias: the name under which the statement speaks of its columns.
-        span: where it stands in the statement, for messages; tables are equal wherever they stand.
+        location: its path.
+        name: the parts of its name as written.
+        version, timestamp: SQL texts of the value of AS OF.
+        alias: its alias in the statement.
+        span: its position in the statement, for messages; equality ignores it.
     """
 
     location: Location
@@ -54,26 +54,26 @@ class Table:
 
     @property
     def qualifier(self) -> Path:
-        """By what the statement speaks of its columns."""
+        """The name that qualifies its columns in the statement."""
         return self.name if self.alias is None else (self.alias,)
 
     @property
     def number(self) -> int | str | None:
-        """The version that is said, as a number where it is one."""
-        said = None if self.version is None else self.version.strip("'\"")
-        return int(said) if said is not None and said.isascii() and said.isdigit() else said
+        """The version, as a number if it is one."""
+        version = None if self.version is None else self.version.strip("'\"")
+        return int(version) if version is not None and version.isascii() and version.isdigit() else version
 
     @property
     def moment(self) -> str | None:
-        """The moment that is said, where it is a plain text; None where it is an expression, or there is none."""
-        said = self.timestamp or ""
-        is_text = len(said) > 1 and said[0] == said[-1] == "'" and "'" not in said[1:-1] and "\\" not in said
-        return said[1:-1] if is_text else None
+        """The timestamp, if it is a plain string literal; None if it is an expression, or missing."""
+        text = self.timestamp or ""
+        is_text = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1] and "\\" not in text
+        return text[1:-1] if is_text else None
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Which changes ``table_changes`` asks for: SQL texts of a version or moment, and of another, up to which."""
+    """The range of ``table_changes``: SQL texts of its first and last version or timestamp."""
 
     start: str
     end: str | None = None
@@ -84,14 +84,14 @@ class Reference:
     """A table that a text reads.
 
     Attributes:
-        start, stop: where its name and AS OF stand in that text.
-        takes_alias: whether an alias may be put behind it.
-        where: the condition of the query block that reads it, where rows for which it is not TRUE cannot matter.
-        sole: whether that block reads nothing else, so that a bare name is one of its columns.
-        changes: which of its changes are read, in place of its rows.
-        view: what is read in place of a table of that name.
-        called: the alias that may be put there, where it is not the last part of the table's name.
-        asks_metadata: whether the text around it speaks of ``_metadata``.
+        start, stop: the span of its name and AS OF in that text.
+        takes_alias: whether an alias may be added.
+        where: the condition of its query block, if only rows for which it is TRUE can matter.
+        sole: whether that block reads nothing else, so that an unqualified name is one of its columns.
+        changes: the range of changes to read instead of its rows.
+        view: the view to read instead of a table.
+        called: the alias to add, if it is not the last part of the table's name.
+        asks_metadata: whether the text names ``_metadata``.
     """
 
     table: Table
@@ -108,8 +108,10 @@ class Reference:
 
 @dataclass(frozen=True)
 class Expression:
-    """SQL text of a value or condition, with the tables that its subqueries read; ``tokenized`` where its tokens are
-    known from the statement's.
+    """SQL text of a value or condition, with the tables that its subqueries read.
+
+    Attributes:
+        tokenized: the text with its tokens, if they are a part of the statement's.
     """
 
     text: str
@@ -119,7 +121,7 @@ class Expression:
 
     @property
     def source(self) -> TokenizedText:
-        """The text, to be read on with the tokens that are known."""
+        """The text, with its tokens if they are known."""
         return self.tokenized or TokenizedText(self.text)
 
 
@@ -128,8 +130,8 @@ class Query(Statement):
     """SQL text for Spark, with the tables that it reads and the values of its parameters.
 
     Attributes:
-        stars: where it asks for ``_metadata``, the places right behind each ``*``, which does not stand for that.
-        refused: what of it keeps that column from being had.
+        stars: the positions after each ``*``, which must exclude ``_metadata``, if the query names that column.
+        refused: the reason why the query cannot read that column.
     """
 
     text: str
@@ -141,31 +143,31 @@ class Query(Statement):
 
     @property
     def whole(self) -> Table | None:
-        """The table, where it asks for every column of all rows of one, and does no more."""
+        """The table, if the query is ``SELECT * FROM`` one table."""
         if len(self.references) != 1 or self.text[: self.references[0].start] != "SELECT * FROM ":
             return None
         return self.references[0].table if self.ends_with_table else None
 
     @property
     def ends_with_table(self) -> bool:
-        """Whether there is nothing behind the only table that it reads, which may have another name, and is whole."""
+        """Whether the query ends with the only table that it reads, or its alias, and reads all rows of that."""
         [read] = self.references
-        rest = self.text[read.stop :]
-        has_end = not rest.strip() or (read.table.alias is not None and _BARE_ALIAS.fullmatch(rest))
+        remainder = self.text[read.stop :]
+        has_end = not remainder.strip() or (read.table.alias is not None and _BARE_ALIAS.fullmatch(remainder))
         return bool(has_end) and not (read.view or read.changes or read.where or read.asks_metadata)
 
 
 @dataclass(frozen=True)
 class View:
-    """A lasting view, as the catalog keeps it.
+    """A persistent view in the catalog.
 
     Attributes:
-        name: its whole name.
-        query: what it shows.
-        output: the columns that the query gave when the view was made.
-        columns: what these are called in the view.
-        broken: why it cannot be read; then its query reads nothing.
-        of_spark: whether its entry is one of Spark's, or delta-spark's, which says all that ours says of a view.
+        name: its full name.
+        query: its query.
+        output: the columns of the query when the view was created.
+        columns: the names of these columns in the view.
+        broken: the error to raise on reading it; then its query reads nothing.
+        of_spark: whether Spark or delta-spark created its entry.
     """
 
     name: Path
@@ -176,10 +178,10 @@ class View:
     of_spark: bool = False
 
     def reads(self, name: Path) -> bool:
-        """Whether it is, or reads through others, the view of a whole name."""
-        inside = (each.view for each in self.query.references)
-        return _small(self.name) == _small(name) or any(each.reads(name) for each in inside if each is not None)
+        """Whether it is the view of this full name, or reads that view, directly or through others."""
+        views = (reference.view for reference in self.query.references)
+        return _fold_case(self.name) == _fold_case(name) or any(view.reads(name) for view in views if view is not None)
 
 
-def _small(name: Path) -> Path:
+def _fold_case(name: Path) -> Path:
     return tuple(part.lower() for part in name)

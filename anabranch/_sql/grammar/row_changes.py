@@ -1,6 +1,6 @@
-"""Statements that change rows: DELETE, UPDATE, MERGE, INSERT.
+"""Parses statements that change rows: DELETE, UPDATE, MERGE, INSERT.
 
-Each function begins behind the word of its name, and gives None where the target is no Delta table.
+A function begins after the first word of its statement, and returns None if the target is no Delta table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Values = tuple[tuple[Path, Expression | None], ...]
 
 
 def delete(r: Reader) -> DeleteRows | None:
-    """``DELETE FROM t [AS a] [WHERE …]``."""
+    """Parse ``DELETE FROM t [AS a] [WHERE …]``."""
     r.expect("FROM")
     table = r.target(alias=True, views=True)
     if table is None:
@@ -41,7 +41,7 @@ def delete(r: Reader) -> DeleteRows | None:
 
 
 def truncate(r: Reader) -> TruncateTable | None:
-    """``TRUNCATE TABLE t``."""
+    """Parse ``TRUNCATE TABLE t``."""
     table = r.target()
     if table is None:
         return None
@@ -53,7 +53,7 @@ def truncate(r: Reader) -> TruncateTable | None:
 
 
 def update(r: Reader) -> UpdateRows | None:
-    """``UPDATE t [AS a] SET c = …, … [WHERE …]``."""
+    """Parse ``UPDATE t [AS a] SET c = …, … [WHERE …]``."""
     table = r.target(alias=True, views=True)
     if table is None:
         return None
@@ -63,18 +63,18 @@ def update(r: Reader) -> UpdateRows | None:
 
 
 def _where(r: Reader) -> Expression | None:
-    """WHERE, which ends the statement."""
+    """Take WHERE, which ends the statement."""
     where = r.expression(what="a condition") if r.take("WHERE") else None
     r.finish()
     return where
 
 
 def _assignments(r: Reader, table: Table, *stops: str) -> Values:
-    found = [_assignment(r, table, *stops)]
+    assignments = [_assignment(r, table, *stops)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_assignment(r, table, *stops))
-    return tuple(found)
+        assignments.append(_assignment(r, table, *stops))
+    return tuple(assignments)
 
 
 def _assignment(r: Reader, table: Table, *stops: str) -> tuple[Path, Expression | None]:
@@ -86,7 +86,7 @@ def _assignment(r: Reader, table: Table, *stops: str) -> tuple[Path, Expression 
 
 
 def _column(r: Reader, table: Table) -> Path:
-    """A column of the table; the table's whole name may stand before it."""
+    """Take a column of the table, which the table's full name may qualify."""
     path = r.path("the name of a column")
     if table.alias is not None and table.alias != full_name_alias(table.name):
         return path
@@ -95,7 +95,7 @@ def _column(r: Reader, table: Table) -> Path:
 
 
 def _shorten_qualifier(r: Reader, path: Path, table: Table) -> Path:
-    """A column's path without what stands there of the table's name beyond what the statement named it with."""
+    """Remove the parts of a column's qualifier that the table's name in the statement does not have."""
     own = len(table.name)
     for n in range(min(len(path) - 1, MOST_PARTS), own, -1):
         ends_so = [part.lower() for part in path[n - own : n]] == [part.lower() for part in table.name]
@@ -105,7 +105,7 @@ def _shorten_qualifier(r: Reader, path: Path, table: Table) -> Path:
 
 
 def _value(r: Reader, *stops: str) -> Expression | None:
-    """A value; None for DEFAULT alone."""
+    """Take a value; None for DEFAULT alone."""
     at = r.i
     value = r.expression(*stops, comma=True, what="a value")
     return None if r.i == at + 1 and value.text.upper() == "DEFAULT" else value
@@ -115,7 +115,7 @@ def _value(r: Reader, *stops: str) -> Expression | None:
 
 
 def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
-    """``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``; ``ctes`` are the tokens of a WITH before it."""
+    """Parse ``MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON … WHEN …``; ``ctes``: the tokens of a WITH before it."""
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     r.expect("INTO")
     table = r.target(alias=True, views=True)
@@ -136,7 +136,7 @@ def merge(r: Reader, ctes: tuple[int, int] | None = None) -> MergeRows | None:
 
 
 def _source(r: Reader) -> tuple[Query, str | None]:
-    """What is merged, as a query of every column, and the name under which conditions speak of it."""
+    """Take the source of a MERGE, as a query of all its columns, and the name that qualifies them."""
     first, called_so = r.i, None
     if r.is_type(TokenType.L_PAREN):
         r.parenthesis()
@@ -171,16 +171,16 @@ def _clause(r: Reader, table: Table) -> MergeClause:
     r.expect("THEN")
     if r.take("DELETE"):
         if when == "not matched":
-            r.fail("there is no row to delete where a source row matches none; INSERT is what can be done.", r.i - 1)
+            r.fail("a source row without a match has no row to delete: only INSERT is possible.", r.i - 1)
         return MergeClause(when, "delete", condition, ())
     if r.take("UPDATE"):
         if when == "not matched":
-            r.fail("there is no row to update where a source row matches none; INSERT is what can be done.", r.i - 1)
+            r.fail("a source row without a match has no row to update: only INSERT is possible.", r.i - 1)
         r.expect("SET")
-        return MergeClause(when, "update", condition, _star_or(r, table, when))
+        return MergeClause(when, "update", condition, _star_or_assignments(r, table, when))
     if r.take("INSERT"):
         if when != "not matched":
-            r.fail("INSERT goes with WHEN NOT MATCHED only.", r.i - 1)
+            r.fail("INSERT is only possible in WHEN NOT MATCHED.", r.i - 1)
         return MergeClause(when, "insert", condition, _parse_insert_values(r, table))
     r.fail("UPDATE, DELETE or INSERT is expected here.")
 
@@ -196,7 +196,7 @@ def _when(r: Reader) -> _When:
     return "not matched"
 
 
-def _star_or(r: Reader, table: Table, when: _When) -> Values | None:
+def _star_or_assignments(r: Reader, table: Table, when: _When) -> Values | None:
     if not r.is_type(TokenType.STAR):
         return _assignments(r, table, *_CLAUSE_STOPS)
     if when != "matched":
@@ -222,8 +222,9 @@ def _parse_insert_values(r: Reader, table: Table) -> Values | None:
 
 
 def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
-    """``INSERT {INTO | OVERWRITE} [TABLE] t [PARTITION (…)] [(…) | BY NAME] [REPLACE WHERE …] query``; ``ctes`` are the
-    tokens of a WITH before it.
+    """Parse ``INSERT {INTO | OVERWRITE} [TABLE] t [PARTITION (…)] [(…) | BY NAME] [REPLACE WHERE …] query``.
+
+    ``ctes`` are the tokens of a WITH before it.
     """
     evolves = r.take("WITH", "SCHEMA", "EVOLUTION")
     overwrites = r.take("OVERWRITE")
@@ -235,13 +236,13 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
         return None
     partitions = r.take_list(lambda: partition(r)) if r.take("PARTITION") else ()
     if r.at("IF", "NOT", "EXISTS"):
-        r.fail("a Delta table has its partitions by its rows: IF NOT EXISTS says nothing of it.")
+        r.fail("a Delta table has the partitions of its rows: IF NOT EXISTS does not apply.")
     by_name = r.take("BY", "NAME")
     columns = None if by_name or _begins_query(r) else _columns(r)
     where = None
     if r.take("REPLACE"):
         if not r.at("WHERE"):
-            r.fail("REPLACE WHERE is what can be said here.")
+            r.fail("WHERE is expected here.")
         if overwrites:
             r.fail("REPLACE WHERE belongs to INSERT INTO; INSERT OVERWRITE replaces all rows.", r.i - 1)
         r.i += 1
@@ -256,8 +257,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
 
 
 def inserts(r: Reader) -> InsertEach | None:
-    """``FROM … INSERT … SELECT …``, perhaps of several tables, behind FROM: each is an INSERT of its own, whose query
-    begins with that FROM.
+    """Parse ``FROM … INSERT … SELECT … [INSERT …]``, after FROM, as separate INSERTs with a query of that FROM each.
 
     Raises:
         NotBuilt: only some of the tables are Delta tables.
@@ -266,12 +266,14 @@ def inserts(r: Reader) -> InsertEach | None:
     if not starts:
         return None
     head, ends = (0, starts[0]), [*starts[1:], len(r.tokens)]
-    found = [_insert_from(r, head, start, end) for start, end in zip(starts, ends, strict=True)]
-    if not any(found):
+    insert_statements = [_insert_from(r, head, start, end) for start, end in zip(starts, ends, strict=True)]
+    if not any(insert_statements):
         return None
-    if not all(found):
-        raise NotBuilt(what="FROM … INSERT into tables of several formats", instead="Say each INSERT by itself.")
-    return InsertEach(tuple(each for each in found if each is not None))
+    if not all(insert_statements):
+        raise NotBuilt(
+            what="FROM … INSERT into tables of several formats", instead="Run each INSERT as a statement of its own."
+        )
+    return InsertEach(tuple(statement for statement in insert_statements if statement is not None))
 
 
 def _begins_insert(r: Reader, i: int) -> bool:
@@ -296,7 +298,7 @@ def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
 
 
 def partition(r: Reader) -> tuple[str, str | None]:
-    """Take a column of a partition, perhaps with its value."""
+    """Take a column of a PARTITION clause, with its value if it has one."""
     name = r.name("the name of a column")
     if not r.is_type(TokenType.EQ):
         return name, None
@@ -305,7 +307,7 @@ def partition(r: Reader) -> tuple[str, str | None]:
 
 
 def _begins_query(r: Reader) -> bool:
-    """Whether a query comes next, and no list of columns."""
+    """Whether a query comes next, and not a list of columns."""
     if not r.is_type(TokenType.L_PAREN):
         return True
     n = 1
@@ -319,7 +321,7 @@ def _columns(r: Reader) -> tuple[str, ...]:
 
 
 def _values(r: Reader) -> tuple[tuple[Expression | None, ...], ...]:
-    """Take the rows of a VALUES behind which nothing stands; none where the query is another."""
+    """Take the rows of VALUES if they end the statement; none for any other query."""
     if not r.take("VALUES"):
         return ()
     rows = [_row(r)]

@@ -1,4 +1,4 @@
-"""What a statement that changes rows asks, as values: as `anabranch._sql.grammar.values`, of rows. Pure data."""
+"""Parsed statements that change rows; extends `anabranch._sql.grammar.values`. Pure data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DeleteRows(Statement):
 
 @dataclass(frozen=True)
 class TruncateTable(Statement):
-    """TRUNCATE TABLE: every row goes."""
+    """TRUNCATE TABLE: deletes every row."""
 
     table: Table
 
@@ -47,7 +47,7 @@ class MergeClause:
 
 @dataclass(frozen=True)
 class MergeRows(Statement):
-    """MERGE INTO; ``source`` selects every column of the source, which the statement calls ``source_alias``."""
+    """MERGE INTO; ``source`` selects every column of the source, whose alias is ``source_alias``."""
 
     table: Table
     source: Query
@@ -62,12 +62,11 @@ class InsertRows(Statement):
     """INSERT INTO, OVERWRITE, REPLACE WHERE.
 
     Attributes:
-        columns: the list behind the table's name.
-        by_name: BY NAME.
-        partition: the PARTITION clause, column -> SQL text of a literal, or None where it is dynamic.
-        where: REPLACE WHERE.
-        values: the rows of a VALUES that is all there is to the query, cell by cell; a cell is None where it is
-            DEFAULT, and then ``query`` is empty.
+        columns: the list of columns after the table's name.
+        by_name: whether BY NAME is specified.
+        partition: the PARTITION clause, column -> SQL text of a literal, or None if it is dynamic.
+        where: the condition of REPLACE WHERE.
+        values: the rows of VALUES, if the query is only that; a cell is None for DEFAULT, and then ``query`` is empty.
     """
 
     table: Table
@@ -82,13 +81,13 @@ class InsertRows(Statement):
 
     @property
     def says_default(self) -> bool:
-        """Whether a cell is DEFAULT, which no query may say."""
+        """Whether a cell is DEFAULT, which a query for Spark cannot contain."""
         return any(cell is None for row in self.values for cell in row)
 
 
 @dataclass(frozen=True)
 class InsertEach(Statement):
-    """FROM … INSERT … INSERT …: one INSERT behind the other, each a transaction; all are understood first."""
+    """FROM … INSERT … INSERT …: INSERTs that run one after the other, each in a transaction; all are parsed first."""
 
     inserts: tuple[InsertRows, ...]
 
@@ -97,21 +96,21 @@ RowChange: TypeAlias = DeleteRows | TruncateTable | UpdateRows | MergeRows | Ins
 
 
 def assignments_by_key(values: Iterable[tuple[Path, Expression | None]]) -> list[tuple[str, Expression | None]]:
-    """Assignments by the spelling that the doors of commands take.
+    """Convert the paths of assignments to the keys that commands take.
 
     Raises:
-        InvalidOption: one is set twice.
+        InvalidOption: a column is set twice.
     """
-    found = [
+    assignments = [
         (".".join(part if part.isidentifier() else quote_name(part) for part in path), value) for path, value in values
     ]
-    seen: set[str] = set()
-    for key, _ in found:
-        if key.lower() in seen:
+    keys: set[str] = set()
+    for key, _ in assignments:
+        if key.lower() in keys:
             raise InvalidOption(
                 option="set",
                 value=key,
                 reason=f"There is a conflict from these SET columns: [{key}], which is set twice.",
             )
-        seen.add(key.lower())
-    return found
+        keys.add(key.lower())
+    return assignments

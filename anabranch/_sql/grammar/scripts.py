@@ -1,4 +1,4 @@
-"""Scripts: several statements in one text. Pure; knows where a statement ends, and not what it says."""
+"""Splits scripts, several statements in one text. Pure; finds the ends of statements, and does not parse them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from anabranch._expressions.dialect import TokenizedText, TokenType
 
 
 def split(text: str) -> list[str]:
-    """The statements of a script, one after the other, as they were written; a semicolon in a text ends none.
+    """Return the statements of a script in order, as written; a semicolon in a string literal ends none.
 
     Raises:
-        SqlSyntaxError: a text or a comment does not end.
+        SqlSyntaxError: a string literal or a comment is not closed.
     """
-    found, start, last = [], 0, 0
+    statements, start, last = [], 0, 0
     for token in TokenizedText(text).tokens:
         if token.token_type == TokenType.SEMICOLON:
-            found.append((text[start : token.start], last > start))
+            statements.append((text[start : token.start], last > start))
             start = token.end + 1
         last = token.end + 1
-    found.append((text[start:], last > start))
-    return [each.strip() for each, has_words in found if has_words]
+    statements.append((text[start:], last > start))
+    return [statement.strip() for statement, has_words in statements if has_words]

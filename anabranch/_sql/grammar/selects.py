@@ -1,7 +1,7 @@
-"""Queries of one table that take no Spark: columns and values, or counts and extremes, perhaps with WHERE and LIMIT.
+"""Parses queries of one table that need no Spark: columns and values, or COUNT, MIN and MAX, with WHERE and LIMIT.
 
-Guarantee: what a `SelectRows` says is all that its query asks; of any other query the first part that Spark has to read
-is refused, and its place shown.
+Guarantee: a `SelectRows` is equivalent to its query. Any other query is refused, with an error that points at the first
+part that needs Spark.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from anabranch._sql.grammar.tables_read import alias_at
 from anabranch.errors import NeedsSpark
 
 READ_HERE = "without it a query has columns of one table, or count, min and max of them, WHERE and LIMIT"
-_BEHIND_WHERE = (
+_AFTER_WHERE = (
     *("GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "LATERAL"),
     *("UNION", "EXCEPT", "INTERSECT", "MINUS"),
 )
 _TWO_WORDS = frozenset({"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"})
 _AGGREGATES = ("COUNT", "MIN", "MAX")
 _EVERY_ROW = ((TokenType.STAR, "*"), (TokenType.NUMBER, "1"))
-_MOST_ROWS = (1 << 31) - 1
-"""What LIMIT may say, an INT."""
+_MAX_ROWS = (1 << 31) - 1
+"""Maximum of LIMIT, an INT."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Selected:
     """A column of the result.
 
     Attributes:
-        value: its text, or that of what is aggregated; None for all columns, or rows.
-        name: what stands behind AS.
-        path: the dotted name that the text is, if it may be a column's.
-        aggregate: ``count``, ``min`` or ``max``; empty where each row has a value of its own.
+        value: its expression, or the argument of its aggregate; None for ``*``, or for the count of rows.
+        name: its alias.
+        path: the parts of the expression, if it is a dotted name.
+        aggregate: ``count``, ``min`` or ``max``; empty for a value of a single row.
     """
 
     value: Expression | None = None
@@ -49,7 +49,7 @@ class Selected:
 
 @dataclass(frozen=True)
 class SelectRows(Statement):
-    """SELECT; what is selected are aggregates, or none is one."""
+    """SELECT; either all selected columns are aggregates, or none is."""
 
     table: Table
     selected: tuple[Selected, ...]
@@ -58,10 +58,10 @@ class SelectRows(Statement):
 
 
 def select(r: Reader) -> SelectRows | None:
-    """``SELECT … FROM t [AS OF …] [AS a] [WHERE …] [LIMIT n]``; None where the table is given by a name.
+    """Parse ``SELECT … FROM t [AS OF …] [AS a] [WHERE …] [LIMIT n]``; None if the table is not specified by a path.
 
     Raises:
-        NeedsSpark: it asks for more.
+        NeedsSpark: the query has other parts.
     """
     first = r.i
     _refuse_words(r)
@@ -71,45 +71,45 @@ def select(r: Reader) -> SelectRows | None:
     table = _table(r)
     if table is None:
         return None
-    where = r.expression(*_BEHIND_WHERE, what="a condition") if r.take("WHERE") else None
+    where = r.expression(*_AFTER_WHERE, what="a condition") if r.take("WHERE") else None
     limit = _limit(r) if r.take("LIMIT") else None
     if not r.is_at_end:
         refuse(r, _next_words(r), r.i)
-    if len({bool(each.aggregate) for each in selected}) > 1:
+    if len({bool(column.aggregate) for column in selected}) > 1:
         refuse(r, "an aggregate beside values of single rows", first)
     return SelectRows(table, selected, where, limit)
 
 
 def refuse(r: Reader, what: str, at: int) -> NoReturn:
-    """Refuse the statement, and point at a token. Raises NeedsSpark, or SqlSyntaxError: Spark cannot read it either."""
+    """Raise NeedsSpark, pointing at token ``at``; SqlSyntaxError if Spark cannot parse the statement either."""
     if r.is_type(TokenType.R_PAREN, at - r.i):
         r.fail("no parenthesis is open here.", at)
     token = r.tokens[min(at, len(r.tokens) - 1)]
-    shown = excerpt(r.text, token.start, token.end + 1)
-    raise NeedsSpark(what=what, table=None, reason=READ_HERE, excerpt=shown)
+    excerpt_text = excerpt(r.text, token.start, token.end + 1)
+    raise NeedsSpark(what=what, table=None, reason=READ_HERE, excerpt=excerpt_text)
 
 
 def _refuse_words(r: Reader) -> None:
-    """Raises NeedsSpark: what matters for the whole query stands anywhere in it."""
-    behind = list(r.tokens[r.i :])
+    """Raise NeedsSpark if DISTINCT, a subquery, a window or ``_metadata`` is anywhere in the query."""
+    remaining = list(r.tokens[r.i :])
     if r.at("DISTINCT") or r.at("ALL"):
         refuse(r, f"SELECT {r.ahead()}", r.i)
     for what, is_there in (
-        ("a subquery", asks_a_query(behind)),
-        ("a window", has_window(behind)),
-        (f"the column {hidden_columns.NAME}", hidden_columns.asks(behind)),
+        ("a subquery", asks_a_query(remaining)),
+        ("a window", has_window(remaining)),
+        (f"the column {hidden_columns.NAME}", hidden_columns.asks(remaining)),
     ):
         if is_there:
             refuse(r, what, _first(r, "SELECT", "VALUES", "OVER", hidden_columns.NAME.upper()))
 
 
 def _first(r: Reader, *words: str) -> int:
-    """At which token one of these words stands, or else the next one."""
+    """Return the first token that is one of these words, or else the next one."""
     return next((i for i in range(r.i, len(r.tokens)) if r.tokens[i].text.upper() in words), r.i)
 
 
 def _next_words(r: Reader) -> str:
-    """The next words, for a message."""
+    """Return the next words, for a message."""
     first = r.ahead()
     if first in _TWO_WORDS:
         return f"{first} {r.ahead(1)}"
@@ -117,15 +117,15 @@ def _next_words(r: Reader) -> str:
 
 
 def _parse_select_list(r: Reader) -> tuple[Selected, ...]:
-    found = [_item(r)]
+    columns = [_item(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
-        found.append(_item(r))
-    return tuple(found)
+        columns.append(_item(r))
+    return tuple(columns)
 
 
 def _aggregate(r: Reader) -> Selected:
-    """Take ``count(…)``, ``min(…)`` or ``max(…)``, and what it is called."""
+    """Take ``count(…)``, ``min(…)`` or ``max(…)``, and its alias."""
     function, first = r.ahead().lower(), r.i + 2
     is_of_rows = (r.tokens[first].token_type, r.tokens[first].text) in _EVERY_ROW and r.is_type(TokenType.R_PAREN, 3)
     if function == "count" and is_of_rows:
@@ -149,26 +149,26 @@ def _item(r: Reader) -> Selected:
         r.i += 1
         return Selected()
     if r.ahead() in _AGGREGATES and r.is_type(TokenType.L_PAREN, 1) and r.i + 2 < len(r.tokens):
-        found = _aggregate(r)
-        if _ends(r):
-            return found
+        aggregate = _aggregate(r)
+        if _ends_item(r):
+            return aggregate
         r.i = at
     if r.is_name() and r.ahead() not in ("FROM", "NOT"):
         path = r.path()
         after, name = r.i, _alias(r)
-        if _ends(r):
+        if _ends_item(r):
             return Selected(r.expression_between(at, after), name, path)
     r.i = at
     r.skip_to(frozenset({"FROM", "AS"}), comma=True, what="a column")
     r.i -= _has_bare_alias(r, at)
     value, name = r.expression_between(at, r.i), _alias(r)
-    if not _ends(r):
+    if not _ends_item(r):
         refuse(r, _next_words(r), r.i)
     return Selected(value, name)
 
 
 def _has_bare_alias(r: Reader, first: int) -> bool:
-    """Whether a name without AS stands behind a call, or what else ends by a parenthesis."""
+    """Whether an alias without AS follows a call, or another expression that ends with a parenthesis."""
     is_behind = r.i - 1 > first and r.is_type(TokenType.R_PAREN, -2)
     return is_behind and r.is_name(-1) and r.ahead(-1) != "END"
 
@@ -178,12 +178,12 @@ def _alias(r: Reader) -> str | None:
     return name
 
 
-def _ends(r: Reader) -> bool:
+def _ends_item(r: Reader) -> bool:
     return r.is_at_end or r.at("FROM") or r.is_type(TokenType.COMMA)
 
 
 def _table(r: Reader) -> Table | None:
-    """Take the table; None where it is no path."""
+    """Take the table; None if it is not specified by a path."""
     if not (r.is_at_end or r.is_name()):
         refuse(r, "what is no table", r.i)
     at = r.i
@@ -200,7 +200,7 @@ def _limit(r: Reader) -> int:
     at = r.i
     if not (r.is_at_end or r.is_type(TokenType.NUMBER)):
         refuse(r, "LIMIT of what is no whole number", at)
-    found = r.whole()
-    if found > _MOST_ROWS:
-        r.fail(f"a whole number up to {_MOST_ROWS} is expected here.", at)
-    return found
+    rows = r.whole()
+    if rows > _MAX_ROWS:
+        r.fail(f"a whole number up to {_MAX_ROWS} is expected here.", at)
+    return rows

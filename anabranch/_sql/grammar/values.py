@@ -1,6 +1,6 @@
-"""What a statement asks, as values: its words taken apart, nothing looked up but whose tables they name.
+"""Parsed statements: a class for each kind. Only the names of tables are resolved.
 
-Pure data, put together from `anabranch._sql.grammar.parts`.
+Pure data, composed of `anabranch._sql.grammar.parts`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from anabranch._sql.grammar.row_values import RowChange
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """CREATE TABLE and REPLACE TABLE, with columns, or AS a query, or LIKE another table (``like``: a query of it where
-    it is none of Delta's; ``like_name``: then its name).
+    """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table.
+
+    ``like`` is that table, or a query of it if it is no Delta table; ``like_name`` is then its name.
     """
 
     table: Table
@@ -39,7 +40,7 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CloneTable(Statement):
-    """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE of a Delta table, or of a name that is none's."""
+    """CREATE [OR REPLACE] TABLE … [SHALLOW | DEEP] CLONE of a Delta table, or of another name."""
 
     table: Table
     source: Table | Path
@@ -68,7 +69,7 @@ class ConvertName(Statement):
 
 @dataclass(frozen=True)
 class DropTable(Statement):
-    """DROP TABLE [IF EXISTS], of a path or of a name that is there."""
+    """DROP TABLE [IF EXISTS], of a path or of an existing name."""
 
     table: Table
     if_exists: bool = False
@@ -104,7 +105,7 @@ class UnsetTableProperties(Statement):
 
 @dataclass(frozen=True)
 class AddedColumn:
-    """A column to be added, at a path, with its place."""
+    """A column to add at a path, with its position."""
 
     path: Path
     field: Field
@@ -122,7 +123,7 @@ class AddTableColumns(Statement):
     @property
     def required_columns(self) -> tuple[Path, ...]:
         """See `Statement.required_columns`."""
-        return tuple((*each.path[:-1], each.after) for each in self.columns if each.after)
+        return tuple((*column.path[:-1], column.after) for column in self.columns if column.after)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class RenameTableColumn(Statement):
 
 @dataclass(frozen=True)
 class ChangeTableColumn(Statement):
-    """ALTER COLUMN and CHANGE COLUMN; what is None stays."""
+    """ALTER COLUMN and CHANGE COLUMN; a field that is None does not change."""
 
     table: Table
     path: Path
@@ -182,7 +183,7 @@ class ChangeTableColumns(Statement):
     @property
     def required_columns(self) -> tuple[Path, ...]:
         """See `Statement.required_columns`."""
-        return tuple(path for each in self.changes for path in each.required_columns)
+        return tuple(path for change in self.changes for path in change.required_columns)
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ class ClusterTableBy(Statement):
         return self.columns
 
 
-# -- showing -----------------------------------------------------------------------------------------------------------
+# -- DESCRIBE, SHOW ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ class DescribeDetail(Statement):
 
 @dataclass(frozen=True)
 class DescribeOther(Statement):
-    """DESCRIBE DETAIL of a name that is no Delta table's; ``span`` is where it stands."""
+    """DESCRIBE DETAIL of a name that is no Delta table's; ``span`` is its position in the statement."""
 
     name: Path
     span: Span = field(default=(0, 0), compare=False)
@@ -308,7 +309,7 @@ class ShowColumns(Statement):
 
 @dataclass(frozen=True)
 class ShowPartitions(Statement):
-    """SHOW PARTITIONS; ``values``: texts of the values that some columns have."""
+    """SHOW PARTITIONS; ``values`` are columns with the SQL texts of their values."""
 
     table: Table
     values: tuple[tuple[str, str | None], ...] = ()
@@ -352,7 +353,7 @@ class UncacheTable(Statement):
     table: Table
 
 
-# -- upkeep ------------------------------------------------------------------------------------------------------------
+# -- maintenance -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -367,7 +368,7 @@ class OptimizeTable(Statement):
 
 @dataclass(frozen=True)
 class ExplainChange(Statement):
-    """EXPLAIN of a change of rows, or of OPTIMIZE; ``mode`` is the word behind EXPLAIN, in capitals, or empty."""
+    """EXPLAIN of a change of rows, or of OPTIMIZE; ``mode`` is the word after EXPLAIN in upper case, or empty."""
 
     change: RowChange | OptimizeTable
     mode: str = ""
@@ -384,7 +385,7 @@ class ReorgTable(Statement):
 
 @dataclass(frozen=True)
 class VacuumTable(Statement):
-    """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]; ``lite`` is None where it says neither of the two."""
+    """VACUUM [FULL | LITE] [RETAIN n HOURS] [DRY RUN]; ``lite`` is None if neither FULL nor LITE is specified."""
 
     table: Table
     hours: float | None = None
@@ -394,7 +395,7 @@ class VacuumTable(Statement):
 
 @dataclass(frozen=True)
 class RestoreTable(Statement):
-    """RESTORE TABLE … TO VERSION | TIMESTAMP AS OF; the table says which."""
+    """RESTORE TABLE … TO VERSION | TIMESTAMP AS OF; the table has the version or timestamp."""
 
     table: Table
 

@@ -1,4 +1,4 @@
-"""What a statement about views asks, as values: as `anabranch._sql.grammar.values`, of views. Pure data."""
+"""Parsed statements about views; extends `anabranch._sql.grammar.values`. Pure data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anabranch._sql.grammar.parts import Path, Query, Statement
 class CreateView(Statement):
     """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] … AS a query that reads a Delta table; columns with their comments.
 
-    ``text`` is the query as it was written. One that ``evolves`` shows whatever columns its query has.
+    ``text`` is the query as it was written. A view that ``evolves`` has the current columns of its query.
     """
 
     name: Path
@@ -28,7 +28,7 @@ class CreateView(Statement):
 
 @dataclass(frozen=True)
 class AlterView(Statement):
-    """ALTER VIEW … AS a query that reads a Delta table; ``text`` is that as it was written."""
+    """ALTER VIEW … AS a query that reads a Delta table; ``text`` is the query as it was written."""
 
     name: Path
     query: Query
@@ -48,7 +48,7 @@ class CreateTempView(Statement):
 
 @dataclass(frozen=True)
 class CacheView(Statement):
-    """CACHE [LAZY] TABLE … AS a query that reads a Delta table: a temporary view whose rows are kept in memory."""
+    """CACHE [LAZY] TABLE … AS a query that reads a Delta table: a temporary view whose rows are cached in memory."""
 
     view: CreateTempView
     lazy: bool = False

@@ -1,7 +1,7 @@
-"""Statements about lasting views: what they make of a view, and that they take no table for one.
+"""Parses statements about persistent views, and refuses them for tables.
 
-The catalog keeps a table's name as a view of Spark's. Guarantee: no statement about views reaches the name of a table,
-and none leaves a lasting view with another query than it says.
+The catalog stores a table's name as a view of Spark's. Guarantee: no statement about views changes the name of a table,
+and none leaves a persistent view with another query than it specifies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WRONG_COMMAND = "WRONG_COMMAND_FOR_OBJECT_TYPE"
 
 
 def drop_view(r: Reader) -> None:
-    """``DROP VIEW [IF EXISTS] v`` is Spark's own statement.
+    """Leave ``DROP VIEW [IF EXISTS] v`` to Spark.
 
     Raises:
         TableIsNoView: it names a table.
@@ -33,8 +33,7 @@ def drop_view(r: Reader) -> None:
 
 
 def alter_view(r: Reader) -> AlterView | None:
-    """``ALTER VIEW v AS`` a query, where that reads a Delta table or the view does; what else it says of a view is
-    Spark's own statement.
+    """Parse ``ALTER VIEW v AS`` a query, if the query or the view reads a Delta table; any other ALTER VIEW is Spark's.
 
     Raises:
         TableIsNoView: it names a table. NotBuilt: it would change how a view of Delta tables follows them.
@@ -48,7 +47,7 @@ def alter_view(r: Reader) -> AlterView | None:
         _refuse(r, at, name, "ALTER VIEW", instead, _NO_OTHER if r.at("AS") else _ALTERS)
     is_ours = isinstance(r.find_location(name), View)
     if is_ours and r.at("WITH"):
-        raise NotBuilt(what="ALTER VIEW … WITH on a view of Delta tables", instead="Say ALTER VIEW … AS a query.")
+        raise NotBuilt(what="ALTER VIEW … WITH on a view of Delta tables", instead="Use ALTER VIEW … AS a query.")
     if not (r.take("AS") and (is_ours or r.reads_delta())):
         return None
     query = r.query()

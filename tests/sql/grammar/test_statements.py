@@ -478,7 +478,7 @@ def test_a_location_cannot_be_set() -> None:
 
 @pytest.mark.parametrize("text", ["CREATE TABLE @T (a INT) CLUSTER BY AUTO", "ALTER TABLE @T CLUSTER BY AUTO"])
 def test_nobody_chooses_columns_to_cluster_by(text: str) -> None:
-    with pytest.raises(errors.InvalidOption, match="there is none here: name them"):
+    with pytest.raises(errors.InvalidOption, match="there is none here: name the columns"):
         parsed(text)
 
 
