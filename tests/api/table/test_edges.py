@@ -204,7 +204,7 @@ NESTED = pa.table(
 )
 
 
-@pytest.mark.parametrize("value", ["source.s", "source.l", "source.m", "source.m.a"])
+@pytest.mark.parametrize("value", ["source.s", "source.m.a"])
 def test_a_nested_column_that_a_clause_names_is_left_to_spark_and_not_called_unknown(
     tmp_path: Path, value: str
 ) -> None:
@@ -215,6 +215,18 @@ def test_a_nested_column_that_a_clause_names_is_left_to_spark_and_not_called_unk
     ):
         with pytest.raises(NeedsSpark):
             asked.execute()
+
+
+@pytest.mark.parametrize("name", ["l", "m"])
+def test_a_list_or_map_of_the_source_is_compared_with_null_and_not_assigned(tmp_path: Path, name: str) -> None:
+    table = made(tmp_path, NESTED)
+    merge = table.merge(NESTED, "source.id = target.id")
+    with pytest.raises(NeedsSpark):
+        merge.when_matched_update({name: f"source.{name}"}).execute()
+    merge.when_matched_update({"id": "2"}, f"source.{name} IS NULL").execute()
+    assert table.to_arrow()["id"].to_pylist() == [1]
+    merge.when_matched_update({"id": "2"}, f"source.{name} IS NOT NULL").execute()
+    assert table.to_arrow()["id"].to_pylist() == [2]
 
 
 def test_a_member_that_a_struct_lacks_is_unknown(tmp_path: Path) -> None:
