@@ -18,7 +18,7 @@ import pyarrow as pa
 from anabranch._log.file_names import commit_name, commit_version
 from anabranch._log.log import forget
 from anabranch._storage.open import mounted
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
@@ -27,7 +27,7 @@ from benchmarks.harness import percentile
 from benchmarks.simulated_bucket import Bucket, Seat, Service
 from benchmarks.virtual_time import VirtualTime
 
-Write = Callable[[str, RunContext, int, int], Committed]
+Write = Callable[[str, RunContext, int, int], CommitResult]
 """One commit at a location, of a writer's number and how many it made before."""
 
 
@@ -105,7 +105,7 @@ class Seen:
         }
 
 
-def append_rows(location: str, context: RunContext, writer: int, number: int) -> Committed:
+def append_rows(location: str, context: RunContext, writer: int, number: int) -> CommitResult:
     """A blind append of ten rows, which say whose they are."""
     rows = pa.table({"writer": [writer] * 10, "number": [number] * 10})
     return Append(location, rows).run(context=context)

@@ -22,11 +22,11 @@ import typer
 
 from anabranch._api.table_texts import TableTexts
 from anabranch._arrow.backend import ArrowBackend
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._log.positions import SourceVersions
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._storage.contract import Store
 from anabranch.testing.arrow_engine import ArrowEngine, source_versions_of
 from laboratory.campaign import STRETCH, prepare
@@ -59,14 +59,14 @@ class InArrow(InMemory):
 
     def engine(self, new_id: Callable[[], UUID], store: Store) -> ArrowOfTable:
         """The backend; its files name themselves."""
-        return ArrowOfTable(replace(alone(store), threads=0), new_id)
+        return ArrowOfTable(replace(site_without_spark(store), threads=0), new_id)
 
     def value(self, assignment: Assignment) -> Any:
         """The assignment's right side, understood as SQL."""
         texts = TableTexts("lab", SCHEMA)
         return texts.assignments({assignment.column: text_of(assignment)})[assignment.column]
 
-    def matching(self, merge: Merge) -> Matching:
+    def matching(self, merge: Merge) -> MergePlan:
         """The MERGE understood as SQL, the table as ``t`` and the source as ``s``."""
         on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({of_side(merge.also, 't')})"])
         asked = SimpleNamespace(

@@ -26,7 +26,7 @@ from anabranch._transaction.transaction import RESERVED_FOR, Transaction, is_bli
 from anabranch.commands import clustering
 from anabranch.commands.dml import insert, merge, write
 from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
-from anabranch.commands.sources import NOTHING, VersionsRead
+from anabranch.commands.sources import NO_VERSIONS, VersionsRead
 from anabranch.errors import PutOutcomeUnknown, StoreError
 
 Patches = Sequence[tuple[Any, str, Any]]
@@ -63,7 +63,7 @@ def _nothing(*anything: Any, **more: Any) -> None:
 
 
 def _reading_nothing(*anything: Any, **more: Any) -> VersionsRead:
-    return NOTHING
+    return NO_VERSIONS
 
 
 def _no_files_but_at_first() -> Callable[..., Any]:
@@ -125,7 +125,7 @@ def _moves_of_nothing(winner: Commit, groups: Sequence[Any]) -> bool:
     return not groups or _only_moves(winner, groups)
 
 
-_sees = conflicts.may_see
+_sees = conflicts.may_have_read
 _only_moves = relocating.only_moves
 
 
@@ -239,7 +239,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("restored rows not looked at", _without("ROW_RULES", "restored_rows_match")),
     Mutant("every blind winner is skipped", ((rebase, "judge", _skipping_every_blind_winner),)),
     Mutant("any winner that only adds is skipped", ((conflicts, "is_blind_append", _blind_by_actions),)),
-    Mutant("a winner without a file counts as blind", ((conflicts, "may_see", _silent_is_blind),)),
+    Mutant("a winner without a file counts as blind", ((conflicts, "may_have_read", _silent_is_blind),)),
     Mutant("isBlindAppend is believed whatever was done", ((conflicts, "is_blind_append", _blind_by_flag),)),
     Mutant("a reservation is believed by its tag", ((conflicts, "is_reservation", _reserved_by_tag),)),
     Mutant("a record of moves of nothing is believed", ((relocating, "only_moves", _moves_of_nothing),)),
@@ -250,7 +250,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("file level: blind files may come in", _without("FILE_RULES", "blind_files_added")),
     Mutant("vectors joined though they shrank", ((conflicts, "growth", _union_of_anything),)),
     Mutant("remove not re-pointed", ((rebase, "repoint_sources", _not_repointed),)),
-    Mutant("files that are gone count as known", ((rebase, "still_reading", _still_reading),)),
+    Mutant("files that are gone count as known", ((rebase, "update_read_set", _still_reading),)),
     Mutant("winner's vector not joined", ((commit_actions, "join_vector", _vectors_not_joined),)),
     Mutant("only the newest winner is judged", ((rebase.Rebase, "look", _only_the_newest(rebase.Rebase.look)),)),
     Mutant("the oldest winner is skipped", ((rebase.Rebase, "look", _all_but_the_first(rebase.Rebase.look)),)),
@@ -266,7 +266,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a batch is committed twice",
         ((insert, "is_written", lambda *anything: False), *_without("HEAD_RULES", "same_application")),
     ),
-    Mutant("a moved row is emitted again", ((change_feed, "changing", lambda actions: actions),)),
+    Mutant("a moved row is emitted again", ((change_feed, "data_changes", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("stale metadata accepted", _without("HEAD_RULES", "metadata_changed")),
     Mutant(

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.progress import track
 
 from anabranch._log.log import forget
-from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
 from anabranch._protocol.merges import When as Kind
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.sessions.session import build
@@ -65,10 +65,10 @@ class OnSpark:
         """The assignment's right side as SQL."""
         return text_of(assignment)
 
-    def matching(self, merge: Merge) -> Matching:
+    def matching(self, merge: Merge) -> MergePlan:
         """The MERGE as SQL, the table as ``t`` and the source as ``s``."""
         on = " AND ".join([*(f"t.{name} = s.{name}" for name in merge.by), f"({of_side(merge.also, 't')})"])
-        return Matching(on, tuple(map(_clause, merge.clauses)), "t", "s")
+        return MergePlan(on, tuple(map(_clause, merge.clauses)), "t", "s")
 
     def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> DataFrame:
         """A real query of that version."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from anabranch._log.log import forget
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.merges import Action, Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Action, Clause, MergePlan, SourceColumn
 from anabranch._protocol.merges import When as When_
 from anabranch._storage import Store
 from anabranch._storage.open import mounted
@@ -26,7 +26,7 @@ from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import open_log
 from anabranch.testing.arrow_engine import ArrowEngine, read_from
-from anabranch.testing.stores import DictStore, Kept
+from anabranch.testing.stores import DictStore, StoredObject
 from laboratory.plans import Setup
 from laboratory.statements import COLUMNS, Assignment, Copy, Merge, Plus, Row, Take, When
 from laboratory.verbs import Session, play, table_of
@@ -60,7 +60,7 @@ class Place(Protocol):
         """What the engine takes for an assignment's value."""
         ...
 
-    def matching(self, merge: Merge) -> Matching:
+    def matching(self, merge: Merge) -> MergePlan:
         """A MERGE's condition and clauses, in the engine's words."""
         ...
 
@@ -78,7 +78,7 @@ class InMemory:
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties = dict(properties or {})
-        self._made: dict[Setup, tuple[Mapping[str, Kept], Snapshot]] = {}
+        self._made: dict[Setup, tuple[Mapping[str, StoredObject], Snapshot]] = {}
 
     def base(self, setup: Setup, now_ms: Callable[[], int]) -> Base:
         """A copy of the table, which is made once."""
@@ -98,16 +98,16 @@ class InMemory:
         column, step = assignment.column, assignment.step
         return lambda row: None if row[column] is None else row[column] + step
 
-    def matching(self, merge: Merge) -> Matching:
+    def matching(self, merge: Merge) -> MergePlan:
         """Functions of both rows."""
         clauses = tuple(_clause(when) for when in merge.clauses)
-        return Matching(lambda row, source: merge.matches(_plain(row), _plain(source)), clauses)
+        return MergePlan(lambda row, source: merge.matches(_plain(row), _plain(source)), clauses)
 
     def source(self, select: Copy, location: str, version: int, rows: pa.Table) -> pa.Table:
         """The rows, which say where they come from."""
         return read_from(rows, version)
 
-    def _make(self, setup: Setup) -> tuple[Mapping[str, Kept], Snapshot]:
+    def _make(self, setup: Setup) -> tuple[Mapping[str, StoredObject], Snapshot]:
         store = DictStore(f"memory://laboratory/base-{next(_numbers)}", now_ms=lambda: EPOCH_MS)
         with mounted(store) as location:
             make(setup, location, store, self, self._properties)

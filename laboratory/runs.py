@@ -29,7 +29,7 @@ from anabranch.errors import (
     StoreFull,
     StorePermissionDenied,
 )
-from anabranch.testing.stores import Call, DictStore, Kept, Watched
+from anabranch.testing.stores import Call, DictStore, ObservedStore, StoredObject
 from laboratory.feeds import Feeds, plain_feeds, with_ours
 from laboratory.log_reader import Reader, Version
 from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
@@ -121,7 +121,7 @@ class History:
     turns: tuple[tuple[int, int], ...]
     faults: tuple[str, ...] = ()
     stuck: str | None = None
-    kept: Mapping[str, Kept] = field(default_factory=dict)
+    kept: Mapping[str, StoredObject] = field(default_factory=dict)
     failed: Mapping[int, Sequence[str]] = field(default_factory=dict)
     feeds: Feeds | None = None
 
@@ -293,7 +293,7 @@ def name_of(who: int) -> str:
     return f"{who + 1:08x}"
 
 
-class _FaultyStore(Watched):
+class _FaultyStore(ObservedStore):
     """The store as the writers see it: each call is a moment, and some fail."""
 
     def __init__(

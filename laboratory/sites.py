@@ -19,10 +19,10 @@ from anabranch._api.table_texts import TableTexts
 from anabranch._arrow import clustering, files, finding, orders, packing, pairs, reading, values, writing
 from anabranch._arrow.backend import ArrowBackend
 from anabranch._arrow.merge_source import source_columns
-from anabranch._arrow.site import Site, alone
-from anabranch._expressions import Sides, resolve_assignments
+from anabranch._arrow.site import Site, site_without_spark
+from anabranch._expressions import MergeColumns, resolve_assignments
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
 from anabranch._protocol.predicates import holds, is_whole
 from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.steps import RowPlan
@@ -153,7 +153,7 @@ def planned(asked: Asked) -> RowPlan | None:
     command, texts = asked.command, asked.texts
 
     def site(files: Any, *, obeys: bool = True) -> Site:
-        return alone(asked.at.store)
+        return site_without_spark(asked.at.store)
 
     if isinstance(command, drawn.Merge):
         columns = source_columns(asked.table.schema)
@@ -214,7 +214,7 @@ def functions(asked: Asked) -> Any:
         truths = [None if None in pair else _same(*pair) for pair in keys] + [also(row, source)]
         return False if False in truths else None if None in truths else True
 
-    return Matching(on, tuple(_clause(asked, each) for each in command.clauses))
+    return MergePlan(on, tuple(_clause(asked, each) for each in command.clauses))
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -246,8 +246,8 @@ def _truth(asked: Asked, text: str | None) -> Callable[[Row, Row], bool | None]:
     return lambda row, source: holds(predicate, source if of_source else row)
 
 
-def _sides(asked: Asked) -> Sides:
-    return Sides(asked.at.schema, ())
+def _sides(asked: Asked) -> MergeColumns:
+    return MergeColumns(asked.at.schema, ())
 
 
 def _context(asked: Asked) -> Any:
@@ -259,7 +259,7 @@ def _context(asked: Asked) -> Any:
 
 def arrow(threads: int) -> Callable[[Store], Engine]:
     """The backend with so many threads."""
-    return lambda store: ArrowBackend(replace(alone(store), threads=threads))
+    return lambda store: ArrowBackend(replace(site_without_spark(store), threads=threads))
 
 
 _READ = reading.read

@@ -15,7 +15,7 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from anabranch._arrow.site import Site
-from anabranch._expressions import Sides, assignment, resolve_assignments
+from anabranch._expressions import MergeColumns, assignment, resolve_assignments
 from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._spark import engine
@@ -60,7 +60,8 @@ def words(asked: Asked) -> Any:
     context = replace(asked.texts.context, has_session=True)
     texts = {name: each.text for name, each in asked.command.sets.items()}
     return map_values(
-        resolve_assignments(texts, "set", Sides(asked.at.schema, ()), context), lambda text: assignment(text, context)
+        resolve_assignments(texts, "set", MergeColumns(asked.at.schema, ()), context),
+        lambda text: assignment(text, context),
     )
 
 
@@ -77,7 +78,7 @@ def _steps_by_spark() -> Iterator[None]:
     """No step is tried by Arrow, within the block."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(engine, "arrow_else_spark", _by_spark))
-        stack.enter_context(patch.object(expression_checks, "check_assigned", _left))
+        stack.enter_context(patch.object(expression_checks, "resolve_assignments", _left))
         stack.enter_context(patch.object(arrow_packing, "pack_bins", lambda spark, bins: frozenset()))
         stack.enter_context(patch.object(arrow_clustering, "try_cluster", lambda *given: False))
         yield

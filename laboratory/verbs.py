@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from anabranch._expressions import Context, condition
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._storage import Store
 from anabranch._transaction.retry import RetryPolicy, Runtime
@@ -77,7 +77,7 @@ class EngineExpressions(Protocol):
         """An assignment's value."""
         ...
 
-    def matching(self, merge: Merge) -> Matching:
+    def matching(self, merge: Merge) -> MergePlan:
         """A MERGE's condition and clauses."""
         ...
 

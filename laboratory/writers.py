@@ -38,7 +38,7 @@ from anabranch._storage.open import mounted
 from anabranch._transaction.phases import listen
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.errors import AlreadyExists, DeltaConcurrentModificationException
-from anabranch.testing.stores import Call, Watched
+from anabranch.testing.stores import Call, ObservedStore
 from laboratory.in_arrow import InArrow
 from laboratory.places import InMemory
 from laboratory.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
@@ -188,14 +188,14 @@ class _Warnings(logging.Handler):
 # -- moments -----------------------------------------------------------------------------------------------------------
 
 
-def _heard_store(table: str, journal: Journal) -> Watched:
+def _heard_store(table: str, journal: Journal) -> ObservedStore:
     def before(call: Call) -> None:
         journal(f"{call.method} {_about(call)}")
 
     def after(call: Call) -> None:
         journal(f"done {call.method} {_about(call)}")
 
-    return Watched(open_store(table), before, after)
+    return ObservedStore(open_store(table), before, after)
 
 
 def _about(call: Call) -> str:

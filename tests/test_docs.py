@@ -23,7 +23,7 @@ import anabranch
 from anabranch import _expressions as expressions
 from anabranch import errors
 from anabranch._cli import app
-from anabranch._protocol import options, properties, settings
+from anabranch._protocol import inactive_properties, options, properties, settings
 from anabranch._protocol.features import table_features
 from anabranch._protocol.features.refused import REFUSED
 from anabranch._transaction import conflicts, phases, retry
@@ -311,10 +311,10 @@ def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
 
 
 def test_every_option_that_is_refused_until_later_is_listed_as_a_limit() -> None:
-    from anabranch.commands.options import NOT_BUILT
+    from anabranch.commands.options import UNSUPPORTED
 
     found = {word.lower() for word in on_pages("limits.md")}
-    assert found >= set(NOT_BUILT)
+    assert found >= set(UNSUPPORTED)
 
 
 def test_every_command_of_the_command_line_is_documented() -> None:
@@ -349,8 +349,12 @@ def test_the_settings_name_every_property_with_its_default_and_no_other() -> Non
 
 
 def test_the_settings_say_of_every_other_property_how_it_stands_and_why() -> None:
-    words = {properties.Stand.KEPT: "kept", properties.Stand.REFUSED: "refused", properties.Stand.OWNED: "of engines"}
-    known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in properties.OTHERS}
+    words = {
+        inactive_properties.Treatment.KEPT: "kept",
+        inactive_properties.Treatment.REFUSED: "refused",
+        inactive_properties.Treatment.OWNED: "of engines",
+    }
+    known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in inactive_properties.INACTIVE}
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "other property")}
     assert stated == known
 
@@ -362,7 +366,7 @@ def test_the_settings_say_what_becomes_of_each_setting_of_a_session() -> None:
 
 
 def test_the_settings_say_which_value_of_a_refused_setting_is_taken() -> None:
-    refused = [each for each in settings.SETTINGS if each.fate is settings.Fate.REFUSED]
+    refused = [each for each in settings.SETTINGS if each.fate is settings.Treatment.REFUSED]
     known = {each.name: [each.default, ", ".join(sorted(each.verbs)) or "every write"] for each in refused}
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "refused setting")}
     assert stated == known

@@ -272,7 +272,7 @@ ENTRIES = {
             lambda text: paths.quote_as_java(text),
             lambda text: paths.store_name("file:///t", text),
             lambda text: paths.absolute("s3://b/t", text),
-            lambda text: paths.outside(text),
+            lambda text: paths.split_absolute(text),
             lambda text: paths.lies_in(text, "s3://b/t"),
             lambda text: paths.plain(text),
             lambda text: parse_hive_path(text, ["day"]),

@@ -53,7 +53,6 @@ ALLOWED = {
     "kept": "the same",
     "mounted": "public: a store under a scheme, for tests",
     "schemas_used": "the schemas that are used",
-    "watched": "a decorator of commands",
 }
 """Names that say what something is where it is used."""
 

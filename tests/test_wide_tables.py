@@ -16,7 +16,7 @@ import pytest
 from anabranch._arrow.files import check_file, rows_at_once
 from anabranch._arrow.merge_source import source_columns
 from anabranch._expressions import Context
-from anabranch._expressions.sides import Sides, resolve_assignments
+from anabranch._expressions.sides import MergeColumns, resolve_assignments
 from anabranch._protocol.schema.parquet_columns import columns_of
 from anabranch._protocol.schema.types import Struct, from_arrow
 from anabranch._protocol.stats.statistics import stats_columns
@@ -44,7 +44,7 @@ def read_statistics(table: Wide) -> object:
 def merge_all(table: Wide) -> object:
     _, columns, _ = table
     context = Context("/t", columns, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
-    sides = Sides(columns, columns.names, "t", "s", described=columns)
+    sides = MergeColumns(columns, columns.names, "t", "s", described=columns)
     return [sides.column(["s", name], ("source",)) for name in resolve_assignments(None, "set", sides, context)]
 
 

@@ -15,7 +15,7 @@ from anabranch._spark.sessions.file_settings import settings_as_texts
 from anabranch.errors import InvalidArgument, InvalidOption
 
 
-def flat(columns: tuple[Any, ...]) -> tuple[str, ...]:
+def column_names(columns: tuple[Any, ...]) -> tuple[str, ...]:
     """The names of columns, passed one by one or as one list.
 
     Raises:

@@ -16,15 +16,15 @@ from pyspark.sql.types import StructType
 
 from anabranch._api.reader_and_writer import is_default, table_of
 from anabranch._catalog import entries
-from anabranch._catalog.entries import Seen
+from anabranch._catalog.entries import CatalogItem
 from anabranch._catalog.entry import Entry
 from anabranch._catalog.names import name_to_sql, parts_of
 from anabranch._catalog.properties import literal
-from anabranch._catalog.resolver import Resolved
+from anabranch._catalog.resolver import ResolvedTable
 from anabranch._protocol.schema.types import Field
 from anabranch._spark.columns.types import declared_schema, spark_type
-from anabranch._spark.sessions.cached_rows import is_kept
-from anabranch._spark.sessions.file_settings import speaks
+from anabranch._spark.sessions.cached_rows import is_cached
+from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.known_sessions import formats_of
 from anabranch._spark.sessions.sql_text import verbatim
 from anabranch._sql.executor.name_resolver import Names
@@ -39,7 +39,7 @@ def catalog_door(spark: SparkSession, plain: Any) -> CatalogDoor:
     return (ClassicCatalogDoor if isinstance(plain, Catalog) else CatalogDoor)(spark, plain)
 
 
-@speaks
+@uses_session_settings
 class CatalogDoor:
     """Answers for Delta tables; delegates everything else to the session's own catalog."""
 
@@ -67,7 +67,7 @@ class CatalogDoor:
     def listTables(self, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
         """The tables and views of a schema, and the temporary views. Raises AnalysisException: no such schema."""
         within = () if dbName is None else parts_of(dbName)
-        schema = None if within is None else entries.whole(self._spark, (*within, "any"))[:-1]
+        schema = None if within is None else entries.complete_name(self._spark, (*within, "any"))[:-1]
         is_sessions = schema is not None and schema[0].lower() == entries.SESSIONS
         seen = entries.list_tables(self._spark, schema, pattern) if schema is not None and is_sessions else []
         if not any(entry.is_delta or entry.may_be_entry for entry in seen):
@@ -75,7 +75,7 @@ class CatalogDoor:
             return plain
         return [self._list_item(entry) for entry in seen]
 
-    def _list_item(self, seen: Seen) -> Table:
+    def _list_item(self, seen: CatalogItem) -> Table:
         name = seen.name[-1:] if seen.is_temporary else seen.name
         try:
             entry = entries.find(self._spark, name)
@@ -171,7 +171,7 @@ class CatalogDoor:
         table = self._table(tableName)
         if table is None:
             return bool(self._plain.isCached(tableName))
-        return is_kept(self._spark, open_log(table.location).table)
+        return is_cached(self._spark, open_log(table.location).table)
 
     def getTableProperties(self, tableName: str) -> dict[str, str]:
         """The properties of a table."""
@@ -186,7 +186,7 @@ class CatalogDoor:
             return str(self._plain.getCreateTableString(tableName, asSerde))
         return str(self._run(f"SHOW CREATE TABLE {tableName}").collect()[0][0])
 
-    def _table(self, name: str, schema: str | None = None) -> Resolved | None:
+    def _table(self, name: str, schema: str | None = None) -> ResolvedTable | None:
         return table_of(self._spark, name if schema is None else f"{schema}.{name}")
 
     def _run_if_ours(self, statement: str, name: str) -> bool:

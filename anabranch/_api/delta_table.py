@@ -22,14 +22,14 @@ from anabranch._api.skipping import rows_of
 from anabranch._api.table_builder import DeltaTableBuilder, IdentityGenerator
 from anabranch._api.timeline.view import Timeline
 from anabranch._api.timeline.view import timeline as timeline_of
-from anabranch._catalog.named_tables import naming, refresh_by_name
+from anabranch._catalog.named_tables import refresh_by_name, register_name
 from anabranch._catalog.names import Name, display_name, is_path, name_to_sql, parts_of
 from anabranch._catalog.resolver import Resolver
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.settings import VACUUMS_LITE
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.sessions.file_settings import speaking, speaks
+from anabranch._spark.sessions.file_settings import use_session_settings, uses_session_settings
 from anabranch._spark.sessions.session import checks_retention
 from anabranch._spark.sessions.settings import honour_settings, honours, setting
 from anabranch._sql.conditions import resolve_condition, resolve_values
@@ -56,7 +56,7 @@ from anabranch.errors.secrets import without_secrets
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-@speaks
+@uses_session_settings
 class DeltaTable:
     """A Delta table at a path.
 
@@ -93,7 +93,7 @@ class DeltaTable:
         """
         check_session("sparkSession", sparkSession)
         settings = file_settings(hadoopConf)
-        with speaking(sparkSession, settings), opening():
+        with use_session_settings(sparkSession, settings), opening():
             open_log(path).snapshot()
         return cls(sparkSession, path, file_settings=settings)
 
@@ -106,7 +106,7 @@ class DeltaTable:
             UnknownTable: no Delta table has this name. NotATable: its files are gone.
         """
         check_session("sparkSession", sparkSession)
-        with speaking(sparkSession), opening():
+        with use_session_settings(sparkSession), opening():
             target = Resolver(sparkSession).require_table(tableOrViewName)
             schema = open_log(target.location).snapshot().schema
         last_part = None if target.name is None else target.name[-1]
@@ -117,7 +117,7 @@ class DeltaTable:
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether a Delta table exists at this path, or under this name in Spark's catalog."""
         check_session("sparkSession", sparkSession)
-        with speaking(sparkSession):
+        with use_session_settings(sparkSession):
             if open_log(identifier).exists():
                 return True
             table = Resolver(sparkSession).find(identifier)
@@ -167,7 +167,7 @@ class DeltaTable:
             return cls.forName(sparkSession, identifier) if table else refuse_conversion(sparkSession, name)
         form, path = parquet_path(identifier)
         if form == "parquet":
-            with speaking(sparkSession), honour_settings(sparkSession, "CONVERT"):
+            with use_session_settings(sparkSession), honour_settings(sparkSession, "CONVERT"):
                 Convert(path, partition_columns(partitionSchema)).run()
         return cls.forPath(sparkSession, path)
 
@@ -420,7 +420,7 @@ class DeltaTable:
             return DeltaTable.forPath(self._spark, destination, self._file_settings)
         if destination.entry is not None and not replaces:
             raise NameTaken(name=name_to_sql(destination.name), table=destination.location)
-        with naming(self._spark, destination):
+        with register_name(self._spark, destination):
             dataclasses.replace(clone, target=destination.location).run()
         return DeltaTable.forName(self._spark, name_to_sql(destination.name))
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from anabranch._api.session_first import takes_session_first
 from anabranch._catalog.names import may_be_name
-from anabranch._expressions import Context, condition, conjuncts, unusable
+from anabranch._expressions import Context, condition, conjuncts, describe_unusable
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.predicates import Predicate
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import Progress, RunContext, ignore_progress
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.appender import Appender
@@ -27,8 +27,8 @@ from anabranch.commands.maintenance.check import Report, check_table
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck, Repair
 from anabranch.commands.maintenance.generate import Generate, Manifests
-from anabranch.commands.maintenance.restore import Restore, Restored
-from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
+from anabranch.commands.maintenance.restore import Restore, RestoreResult
+from anabranch.commands.maintenance.vacuum import Vacuum, VacuumResult
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.queries.describe import history as describe_history
 from anabranch.commands.queries.explain import Skipping
@@ -141,9 +141,9 @@ def _speaking(spark: Any) -> AbstractContextManager[None]:
     """Within the block, stores are opened with the settings of the session, if any."""
     if spark is None:
         return nullcontext()
-    from anabranch._spark.sessions.file_settings import speaking
+    from anabranch._spark.sessions.file_settings import use_session_settings
 
-    return speaking(spark)
+    return use_session_settings(spark)
 
 
 def _append(
@@ -188,7 +188,7 @@ def clone(
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     target_options: Mapping[str, str] | None = None,
-) -> Committed:
+) -> CommitResult:
     """Creates a table at ``target`` with the state of ``source``, now or at a version or time, in one commit.
 
     Args:
@@ -273,7 +273,7 @@ def _context(snapshot: Snapshot) -> Context:
 def _resolve_predicate(where: str, snapshot: Snapshot, context: Context) -> Predicate:
     parsed = condition(where, context)
     if parsed.columns is None:
-        raise unusable(where, context)
+        raise describe_unusable(where, context)
     return parsed.predicate
 
 
@@ -309,7 +309,7 @@ def restore(
     ignore_missing: bool = False,
     dry_run: bool = False,
     storage_options: Mapping[str, str] | None = None,
-) -> Restored:
+) -> RestoreResult:
     """Restores the table to a version or timestamp: rows, columns, partitioning, properties.
 
     Args:
@@ -371,7 +371,7 @@ def vacuum(
     check_retention: bool = True,
     storage_options: Mapping[str, str] | None = None,
     progress: Progress = ignore_progress,
-) -> Vacuumed:
+) -> VacuumResult:
     """Removes files that no version of the last ``retention_hours`` needs.
 
     Writers and readers may run meanwhile; no live file is ever removed, however long any of them pauses.

@@ -25,13 +25,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from anabranch._api.catalog import catalog_door
 from anabranch._api.merge_writer import MergeWriter
 from anabranch._api.reader_and_writer import Reader, Writer, table_of
-from anabranch._api.skipping import aliasing, choosing, counting, filtering, pinned_version
+from anabranch._api.skipping import pinned_version, wrap_alias, wrap_count, wrap_filter, wrap_select
 from anabranch._api.streams import StreamReader, StreamWriter
 from anabranch._api.writer_v2 import WriterV2
 from anabranch._catalog.entries import forget
-from anabranch._spark.frames.dataframe_source import source_names, under
+from anabranch._spark.frames.dataframe_source import source_names, with_aliases
 from anabranch._spark.frames.missing_files import missing_for
-from anabranch._spark.sessions.file_settings import speaking
+from anabranch._spark.sessions.file_settings import use_session_settings
 from anabranch._spark.sessions.known_sessions import (
     are_installed,
     formats_of,
@@ -40,7 +40,7 @@ from anabranch._spark.sessions.known_sessions import (
     note_uninstalled,
 )
 from anabranch._spark.sessions.session import check_own_delta, plain_catalog
-from anabranch._spark.sessions.sql_text import Placed, in_views
+from anabranch._spark.sessions.sql_text import PlacedFrame, in_views
 from anabranch._sql.executor import frame_views
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.prefilter import glance, may_touch_delta
@@ -111,7 +111,12 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
     for owner, name, door in ((frame, "mergeInto", _merge_into), (session, "newSession", _new_session)):
         if hasattr(owner, name):  # some PySpark versions, and Connect, lack them
             _wrap(owner, name, door)
-    for method, keeping in (("filter", filtering), ("alias", aliasing), ("select", choosing), ("drop", choosing)):
+    for method, keeping in (
+        ("filter", wrap_filter),
+        ("alias", wrap_alias),
+        ("select", wrap_select),
+        ("drop", wrap_select),
+    ):
         _wrap(frame, method, keeping)
     for naming in _NAME_CHANGES:
         _wrap(catalog, naming, _forgetting)
@@ -119,7 +124,7 @@ def _wrap_all(session: type, frame: type, catalog: type) -> None:
         _wrap(frame, hiding, _carrying)
     for action in _ACTIONS:
         _wrap(frame, action, _reporting_missing_files)
-    _wrap(frame, "count", lambda plain: counting(_reporting_missing_files(plain)))
+    _wrap(frame, "count", lambda plain: wrap_count(_reporting_missing_files(plain)))
 
 
 def _wrap_old_context() -> None:
@@ -188,8 +193,8 @@ def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, argume
         return plain(spark, text, args, **arguments)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)
-    placed = {key: Placed(value) if isinstance(value, DataFrame) else value for key, value in arguments.items()}
-    frames = {str(item): item.frame for item in placed.values() if isinstance(item, Placed)}
+    placed = {key: PlacedFrame(value) if isinstance(value, DataFrame) else value for key, value in arguments.items()}
+    frames = {str(item): item.frame for item in placed.values() if isinstance(item, PlacedFrame)}
     formatted = formatter.format(text, **placed)
     with in_views(frames):
         return sql(spark, formatted, args, names=Names(spark, formats), frames=frames)
@@ -232,7 +237,7 @@ def _merge_into(plain: Any) -> Any:
     def writer(self: DataFrame, table: str, condition: Column) -> Any:
         spark = self.sparkSession
         if formats_of(spark):
-            with speaking(spark):
+            with use_session_settings(spark):
                 if table_of(spark, table) is not None:
                     return MergeWriter.of(spark, self, table, condition)
                 if (shown := frame_views.find_view(spark, table)) is not None:
@@ -271,7 +276,7 @@ def _carrying(plain: Any) -> Any:
     @wraps(plain)
     def rows(self: DataFrame, *args: Any, **named: Any) -> DataFrame:
         frame: DataFrame = plain(self, *args, **named)
-        return under(frame, source_names(self)) if formats_of(self.sparkSession) else frame
+        return with_aliases(frame, source_names(self)) if formats_of(self.sparkSession) else frame
 
     return rows
 
@@ -286,7 +291,7 @@ def _reporting_missing_files(plain: Any) -> Any:
         except AnabranchError:
             raise
         except Exception as error:
-            with speaking(self.sparkSession):
+            with use_session_settings(self.sparkSession):
                 missing_file = missing_for(self, error, pinned_version(self)) if formats_of(self.sparkSession) else None
             if missing_file is None:
                 raise

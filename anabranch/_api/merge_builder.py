@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from anabranch._api.arguments import assignments
 from anabranch._api.arguments import condition as check_condition
 from anabranch._protocol.merges import Action, When
-from anabranch._spark.sessions.file_settings import speaks
+from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.settings import honours
 from anabranch._sql.merge_request import AskedClause, Condition, MergeRequest, Values
 from anabranch.commands.context import RunContext
@@ -25,7 +25,7 @@ from anabranch.errors.rows import statement
 __all__ = ["DeltaMergeBuilder"]
 
 
-@speaks
+@uses_session_settings
 @dataclass(frozen=True, eq=False)
 class DeltaMergeBuilder(MergeRequest):
     """Builds a MERGE clause by clause; each step returns a builder with one more clause.

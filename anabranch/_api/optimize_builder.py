@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch._api.arguments import flat
+from anabranch._api.arguments import column_names
 from anabranch._protocol.layout.clustering import Path, paths_of
 from anabranch._spark.columns.types import frame_from_rows
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.sessions.file_settings import speaks
+from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.settings import honours
 from anabranch._sql.conditions import check_named, resolve_condition
 from anabranch.commands.context import Progress, RunContext, ignore_progress
-from anabranch.commands.maintenance.optimize import Optimize, Optimized
+from anabranch.commands.maintenance.optimize import Optimize, OptimizeResult
 from anabranch.commands.maintenance.optimize_result import RESULT, WORKERS, result_row
 from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.opening import Location, open_log
@@ -27,7 +27,7 @@ from anabranch.errors import InvalidArgument, InvalidOption
 __all__ = ["DeltaOptimizeBuilder", "run_optimize"]
 
 
-@speaks
+@uses_session_settings
 @dataclass(eq=False)
 class DeltaOptimizeBuilder:
     """Rewrites a table's files; `where` returns this same builder, as delta-spark's does.
@@ -72,7 +72,7 @@ class DeltaOptimizeBuilder:
         Raises:
             InvalidOption: a column does not exist, or cannot be used for skipping; and as `executeCompaction`.
         """
-        names = flat(cols)
+        names = column_names(cols)
         if not names:
             raise InvalidOption(option="ZORDER BY", value="nothing", reason="it takes the names of columns.")
         return self._run(paths_of([*names]))
@@ -86,7 +86,7 @@ class DeltaOptimizeBuilder:
 
 def run_optimize(
     spark: SparkSession, command: Optimize | Purge, where: str | None = None, progress: Progress = ignore_progress
-) -> Optimized:
+) -> OptimizeResult:
     """Runs a command that moves rows, on the partitions that SQL text selects; calls ``progress`` for its steps.
 
     Raises:

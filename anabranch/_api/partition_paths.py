@@ -35,7 +35,7 @@ def split(path: Location) -> tuple[Location, str]:
     return (table, folders) if table and open_log(table).exists() else (path, "")
 
 
-def only(rows: DataFrame, folders: str, schema: Struct, partition_columns: tuple[str, ...]) -> DataFrame:
+def filter_partition(rows: DataFrame, folders: str, schema: Struct, partition_columns: tuple[str, ...]) -> DataFrame:
     """The rows of a partition.
 
     Raises:

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch._api import partition_paths
 from anabranch._api.skipping import rows_of
 from anabranch._catalog.entry import Entry
-from anabranch._catalog.named_tables import Named, naming, refresh_by_name
+from anabranch._catalog.named_tables import NamedTable, refresh_by_name, register_name
 from anabranch._catalog.names import Name, name_to_sql, parts_of
-from anabranch._catalog.resolver import Resolved, Resolver
+from anabranch._catalog.resolver import ResolvedTable, Resolver
 from anabranch._expressions import condition
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._log.log import Log
@@ -28,7 +28,7 @@ from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.options import CHANGES, READ, WRITE
 from anabranch._spark.columns.positional import by_position
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.sessions.file_settings import speaking, speaks
+from anabranch._spark.sessions.file_settings import use_session_settings, uses_session_settings
 from anabranch._spark.sessions.known_sessions import formats_of
 from anabranch._spark.sessions.settings import honour_settings, honours
 from anabranch._sql.conditions import as_spark_reads, context_for
@@ -73,7 +73,7 @@ class Optioned:
 
     def speaking(self) -> AbstractContextManager[None]:
         """Within the block, stores are opened with the session's settings and the options of file systems (``fs.``)."""
-        return speaking(self._spark, self._options.file_settings())
+        return use_session_settings(self._spark, self._options.file_settings())
 
 
 class Formatted(Optioned):
@@ -120,7 +120,7 @@ def _own_schema(schema: Any) -> InvalidOption:
     )
 
 
-@speaks
+@uses_session_settings
 class Reader(Schemaless):
     """``spark.read`` with our formats; for anything else, Spark's own reader."""
 
@@ -180,7 +180,9 @@ class Reader(Schemaless):
             rows: DataFrame = engine.to_df(files, ids=row_id_columns(files), as_of=number is not None)
         else:
             rows = rows_of(self._spark, snapshot, files, as_of=number is not None)
-        return partition_paths.only(rows, folders, files.schema, files.partition_columns) if folders else rows
+        return (
+            partition_paths.filter_partition(rows, folders, files.schema, files.partition_columns) if folders else rows
+        )
 
     def _load_changes(self, path: Location, options: Options) -> DataFrame:
         """The changes of the table between two versions or timestamps."""
@@ -192,7 +194,7 @@ class Reader(Schemaless):
         return engine.changes(command.run())
 
 
-def table_of(spark: SparkSession, name: str) -> Resolved | None:
+def table_of(spark: SparkSession, name: str) -> ResolvedTable | None:
     """The Delta table of a name or of ``delta.`path` ``; None if it is Spark's own."""
     return Resolver(spark, formats_of(spark)).find(name)
 
@@ -210,7 +212,7 @@ def one_path(path: Any) -> Location:
     return path
 
 
-@speaks
+@uses_session_settings
 class Writer(Formatted):
     """``df.write`` for our formats and for names of Delta tables; for anything else, Spark's own writer."""
 
@@ -302,12 +304,12 @@ class Writer(Formatted):
             raise InvalidOption(option="format", value=value, reason=reason)
         return True
 
-    def _save_as_table(self, named: Named) -> None:
+    def _save_as_table(self, named: NamedTable) -> None:
         if (named.foreign or named.entry is not None) and self._mode not in ("append", "overwrite"):
             if self._mode == "ignore":
                 return
             raise NameTaken(name=name_to_sql(named.name), table=named.location)
-        with naming(self._spark, named):
+        with register_name(self._spark, named):
             snapshot = open_log(named.location).newest()
             self._run(named.location, snapshot, self._frame, self._schema_change(), is_named=True)
 
@@ -344,7 +346,7 @@ class Writer(Formatted):
         table = table_of(self._spark, tableName)
         view = frame_views.find_view(self._spark, tableName) if table is None else None
         if view is not None:
-            table = Resolved(view[1])
+            table = ResolvedTable(view[1])
         if table is None:
             self._plain.insertInto(tableName, overwrite)
             return
@@ -360,7 +362,7 @@ class Writer(Formatted):
             if view is not None:
                 frame_views.follow(Running(self._spark), *view)
 
-    def _insert(self, table: Resolved, change: SchemaChange | None) -> None:
+    def _insert(self, table: ResolvedTable, change: SchemaChange | None) -> None:
         snapshot = open_log(table.location).snapshot()
         with honour_settings(self._spark, "INSERT"):  # values are converted as in the INSERT statement
             rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")

@@ -16,7 +16,7 @@ from anabranch._catalog.names import parts_of
 from anabranch._catalog.resolver import Resolver
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.sessions.consoles import find_site_settings, outlives_sessions
-from anabranch._spark.sessions.file_settings import speaking
+from anabranch._spark.sessions.file_settings import use_session_settings
 from anabranch._spark.sessions.session import build
 from anabranch._sql.conditions import resolve_condition
 from anabranch._storage.open import for_spark
@@ -85,9 +85,9 @@ def read(
         NotBuilt: Spark's connector does not support one of the ``storage_options``.
     """
     spark = _active(spark)
-    with speaking(spark):
+    with use_session_settings(spark):
         path = Resolver(spark).anywhere(path_or_name).location
-    with speaking(spark, for_spark(path, storage_options or {})):
+    with use_session_settings(spark, for_spark(path, storage_options or {})):
         as_of = AsOf(path, version, timestamp, SparkEngine(spark).zone(), storage_options)
         return _read(spark, as_of, where, columns, row_ids)
 
@@ -124,7 +124,7 @@ def look_up_entry(name: str, start: Callable[[], SparkSession] = session) -> Ent
         spark = start()
     except MissingJava as error:
         raise UnknownPathOrName(name=name, reason=error.message) from None
-    with speaking(spark):
+    with use_session_settings(spark):
         table = Resolver(spark).find(name)
     if table is None:
         in_memory = spark.conf.get(_CATALOG) == "in-memory"
@@ -165,7 +165,7 @@ def changes(
         >>> anabranch.changes("/data/flights", start=3).filter("_change_type = 'delete'").show()
     """
     spark = _active(spark)
-    with speaking(spark):
+    with use_session_settings(spark):
         engine, path = SparkEngine(spark), Resolver(spark).anywhere(path_or_name).location
         command = ReadChanges(path, start, end, start_timestamp, end_timestamp, engine.zone(), engine.reads_beyond())
         return engine.changes(command.run())

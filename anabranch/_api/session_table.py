@@ -24,7 +24,7 @@ from anabranch._protocol.change_feed import Feed
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.sessions.file_settings import speaking, speaking_method
+from anabranch._spark.sessions.file_settings import use_session_settings, with_session_settings
 from anabranch._spark.sessions.settings import honours
 from anabranch._spark.writing.few_rows import arrow_of
 from anabranch._sql.conditions import resolve_condition, resolve_values
@@ -56,7 +56,7 @@ class SessionTable(Table):
     def __init__(
         self, spark: SparkSession, path_or_name: Location, storage_options: Mapping[str, str] | None = None
     ) -> None:
-        with speaking(spark):
+        with use_session_settings(spark):
             by_name = storage_options is None and may_be_name(path_or_name)
             location = Resolver(spark).anywhere(path_or_name).location if by_name else path_or_name
         super().__init__(location, storage_options)
@@ -114,4 +114,4 @@ _SETTINGS_VERBS = {"overwrite": "WRITE", "delete": "DELETE", "update": "UPDATE",
 for _name in [name for name, method in vars(Table).items() if isfunction(method) and not name.startswith("_")]:
     _method = getattr(SessionTable, _name)
     _method = honours(_SETTINGS_VERBS[_name])(_method) if _name in _SETTINGS_VERBS else _method
-    setattr(SessionTable, _name, speaking_method(_method))
+    setattr(SessionTable, _name, with_session_settings(_method))

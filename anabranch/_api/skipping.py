@@ -21,8 +21,8 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import And, Predicate, Unknown, is_whole, names_of
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.reading.pruned_frames import Scanned, Step
-from anabranch._spark.sessions.cached_rows import is_held
+from anabranch._spark.reading.pruned_frames import ScanOrigin, Step
+from anabranch._spark.sessions.cached_rows import is_persisted
 from anabranch._sql.conditions import context_of, resolve_condition
 from anabranch.commands.queries.read import count_from_log, files_to_read
 from anabranch.errors import AnabranchError
@@ -46,7 +46,7 @@ class _Origin:
     """Where a frame's rows come from: a version, the conditions so far, and the frame's alias."""
 
     snapshot: Snapshot
-    scanned: Scanned
+    scanned: ScanOrigin
     alias: str | None = None
     conditions: tuple[_ReadCondition, ...] = ()
 
@@ -67,7 +67,7 @@ def pinned_version(rows: DataFrame) -> tuple[str, int] | None:
     return None if origin is None else (origin.snapshot.table, origin.snapshot.version)
 
 
-def filtering(plain: Any) -> Any:
+def wrap_filter(plain: Any) -> Any:
     """Wraps ``df.filter``, which ``df.where`` calls as well."""
 
     @wraps(plain)
@@ -83,7 +83,7 @@ def filtering(plain: Any) -> Any:
     return filter_
 
 
-def aliasing(plain: Any) -> Any:
+def wrap_alias(plain: Any) -> Any:
     """Wraps ``df.alias``, which names the frame for later conditions."""
 
     @wraps(plain)
@@ -93,7 +93,7 @@ def aliasing(plain: Any) -> Any:
     return alias_
 
 
-def choosing(plain: Any) -> Any:
+def wrap_select(plain: Any) -> Any:
     """Wraps ``df.select`` and ``df.drop`` for arguments that are plain column names."""
 
     @wraps(plain)
@@ -108,13 +108,13 @@ def choosing(plain: Any) -> Any:
     return choose
 
 
-def counting(plain: Any) -> Any:
+def wrap_count(plain: Any) -> Any:
     """Wraps ``df.count``: counts from the log where it has row counts. Cached frames are read."""
 
     @wraps(plain)
     def count(self: DataFrame) -> int:
         origin = _origins.get(self)
-        logged = None if origin is None or is_held(self) else _count_from_log(origin)
+        logged = None if origin is None or is_persisted(self) else _count_from_log(origin)
         rows: int = plain(self) if logged is None else logged
         return rows
 

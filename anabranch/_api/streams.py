@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 from anabranch._api.reader_and_writer import Formatted, Schemaless, one_path, table_of
-from anabranch._catalog.named_tables import naming
+from anabranch._catalog.named_tables import register_name
 from anabranch._catalog.names import parts_of
 from anabranch._catalog.resolver import Resolver
 from anabranch._log.commits import ENGINE
@@ -25,9 +25,9 @@ from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.timestamps import milliseconds
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.frames.dataframe_source import source_names, source_versions, under
-from anabranch._spark.sessions.file_settings import speaks
-from anabranch._spark.sessions.session import is_connect, reads_beyond
+from anabranch._spark.frames.dataframe_source import source_names, source_versions, with_aliases
+from anabranch._spark.sessions.file_settings import uses_session_settings
+from anabranch._spark.sessions.session import allows_reads_beyond_newest, is_connect
 from anabranch._spark.sessions.settings import honour_settings
 from anabranch._storage import open_store
 from anabranch._streaming import on_connect
@@ -64,7 +64,7 @@ class _Stream(Formatted):
         return call
 
 
-@speaks
+@uses_session_settings
 class StreamReader(_Stream, Schemaless):
     """``spark.readStream``."""
 
@@ -126,14 +126,14 @@ class StreamReader(_Stream, Schemaless):
             columns.version,
             start_timestamp=None if begins is None else milliseconds(begins, zone),
             zone=zone,
-            beyond=arguments["feed"] and reads_beyond(self._spark),
+            beyond=arguments["feed"] and allows_reads_beyond_newest(self._spark),
             splits=splits(self._spark),
             **arguments,
         )
         return open_stream(self._spark, type(self._plain)(self._spark), read)
 
 
-@speaks
+@uses_session_settings
 class StreamWriter(_Stream):
     """``df.writeStream``; ``another`` creates another writer of Spark's."""
 
@@ -259,7 +259,7 @@ class StreamWriter(_Stream):
         schema = all_nullable(SparkEngine(self._spark).describe(self._frame))
         cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)
         new = NewTable(schema, self._partition_by, options.properties(), cluster_by=cluster_by)
-        with honour_settings(self._spark, "a write"), naming(self._spark, target):
+        with honour_settings(self._spark, "a write"), register_name(self._spark, target):
             Create(target.location, new, if_not_exists=True).run()
         return target.location
 
@@ -268,7 +268,7 @@ class StreamWriter(_Stream):
         snapshot, checkpoint = open_log(location).newest(), self._options.copy().take("checkpointLocation")
         sink = replace(self._sink(location), reads=source_names(self._frame))
         if snapshot is not None:
-            source_versions(under(self._spark.range(0), sink.reads), snapshot.table, snapshot.metadata.id)
+            source_versions(with_aliases(self._spark.range(0), sink.reads), snapshot.table, snapshot.metadata.id)
         function = _on_server(sink, checkpoint) if is_connect(self._spark) else sink
         plain = self._another().outputMode(self._mode).foreachBatch(function)
         plain = plain if checkpoint is None else plain.option("checkpointLocation", checkpoint)
@@ -304,7 +304,7 @@ def _on_server(sink: Sink, checkpoint: str | None) -> OnServer:
 def _under(func: Callable[..., Any], reads: tuple[str, ...]) -> Callable[..., Any]:
     """The function, with each batch under the names of what its query reads besides the stream."""
     cloudpickle.register_pickle_by_value(on_connect)
-    return on_connect.Under(func, reads)
+    return on_connect.NamedBatchFunction(func, reads)
 
 
 def _flat(cols: tuple[Any, ...]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from anabranch._arrow.backend import ArrowBackend, without_spark
 from anabranch._arrow.changes import changes, feed_schema
 from anabranch._arrow.changes import check as check_feed
 from anabranch._arrow.merge_source import source_columns
-from anabranch._arrow.site import Site, alone
+from anabranch._arrow.site import Site, site_without_spark
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.change_feed import Feed
@@ -36,16 +36,16 @@ from anabranch._protocol.steps import RowPlan
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
-from anabranch.commands.dml.merge import Merge, Merged
+from anabranch.commands.dml.merge import Merge, MergeResult
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import Report
-from anabranch.commands.maintenance.optimize import Optimize, Optimized
+from anabranch.commands.maintenance.optimize import Optimize, OptimizeResult
 from anabranch.commands.maintenance.optimize_result import WORKERS
-from anabranch.commands.maintenance.restore import Restored
-from anabranch.commands.maintenance.vacuum import Vacuumed
-from anabranch.commands.opening import Location, file_set, live_rows, only, open_log
+from anabranch.commands.maintenance.restore import RestoreResult
+from anabranch.commands.maintenance.vacuum import VacuumResult
+from anabranch.commands.opening import Location, file_set, filter_files, live_rows, open_log
 from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
@@ -160,9 +160,9 @@ class Table:
         condition = self._condition(where, snapshot)
         could = snapshot.facts.could_match(condition.predicate)
         whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))
-        logged = live_rows(only(snapshot.files, whole))
+        logged = live_rows(filter_files(snapshot.files, whole))
         unread = could if logged is None else pc.and_not(could, whole)
-        marks = self._engine.find(file_set(snapshot, only(snapshot.files, unread)), condition)
+        marks = self._engine.find(file_set(snapshot, filter_files(snapshot.files, unread)), condition)
         return (logged or 0) + count_of(marks)
 
     def changes(
@@ -192,7 +192,7 @@ class Table:
     def _read_changes(self, feed: Feed) -> pa.Table:
         with without_spark("reading changes", feed.root):
             check_feed(feed)
-            return pa.Table.from_batches(changes(alone(self._log.store), feed), feed_schema(feed))
+            return pa.Table.from_batches(changes(site_without_spark(self._log.store), feed), feed_schema(feed))
 
     def to_pandas(
         self,
@@ -209,7 +209,7 @@ class Table:
         self, snapshot: Snapshot, files: FileSet, names: list[str], condition: Condition | None
     ) -> Iterator[pa.RecordBatch]:
         with without_spark("reading", snapshot.table):
-            yield from finding.scan(alone(snapshot.store), files, names, condition)
+            yield from finding.scan(site_without_spark(snapshot.store), files, names, condition)
 
     # -- changing rows -------------------------------------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class Table:
         rows = _cast_null_columns(as_arrow(source), self.snapshot().schema)
         return TableMerge(rows, on, source_alias, target_alias, self)
 
-    def run_merge(self, merge: TableMerge) -> Merged:
+    def run_merge(self, merge: TableMerge) -> MergeResult:
         """Runs a MERGE for `TableMerge.execute`."""
         snapshot = self.snapshot()
         return self._merge(merge, snapshot).run(self._engine, RunContext(at=snapshot))
@@ -351,7 +351,7 @@ class Table:
         """
         return TableOptimize(self, where)
 
-    def run_optimize(self, where: str | None, columns: tuple[str, ...]) -> Optimized:
+    def run_optimize(self, where: str | None, columns: tuple[str, ...]) -> OptimizeResult:
         """Runs an OPTIMIZE for `TableOptimize`."""
         snapshot = self.snapshot()
         return self._optimize(where, columns, snapshot).run(self._engine, RunContext(at=snapshot))
@@ -386,11 +386,11 @@ class Table:
         """Checks that the log describes the table correctly; see `anabranch.check`."""
         return functions.check(self._path, version, deep=deep, storage_options=self._options)
 
-    def restore(self, version: int | None = None, timestamp: Any = None) -> Restored:
+    def restore(self, version: int | None = None, timestamp: Any = None) -> RestoreResult:
         """Restores an older version; see `anabranch.restore`."""
         return functions.restore(self._path, version, timestamp, storage_options=self._options)
 
-    def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> Vacuumed:
+    def vacuum(self, retention_hours: float | None = None, *, dry_run: bool = False) -> VacuumResult:
         """Removes files that no version needs; see `anabranch.vacuum`."""
         return functions.vacuum(self._path, retention_hours, dry_run=dry_run, storage_options=self._options)
 
@@ -408,7 +408,7 @@ class Table:
 
     @property
     def _engine(self) -> ArrowBackend:
-        return ArrowBackend(alone(self._log.store))
+        return ArrowBackend(site_without_spark(self._log.store))
 
     def _site(self, files: FileSet, *, obeys: bool = True) -> Site:
         """The place where rows are read and written."""
@@ -428,7 +428,7 @@ class TableOptimize:
     table: Table = field(repr=False)
     where: str | None = None
 
-    def compact(self) -> Optimized:
+    def compact(self) -> OptimizeResult:
         """Combines small files, and files with many deleted rows, into larger ones; orders a clustered table by its
         clustering columns. It conflicts with no change of rows.
 
@@ -438,7 +438,7 @@ class TableOptimize:
         """
         return self.table.run_optimize(self.where, ())
 
-    def z_order(self, *columns: str) -> Optimized:
+    def z_order(self, *columns: str) -> OptimizeResult:
         """Puts rows with similar values of these columns into the same files, so that queries of any of them skip
         files.
 

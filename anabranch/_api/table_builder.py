@@ -13,15 +13,15 @@ from typing import Any, Generic, Protocol, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
-from anabranch._api.arguments import flat, text
-from anabranch._catalog.named_tables import naming, place
+from anabranch._api.arguments import column_names, text
+from anabranch._catalog.named_tables import locate, register_name
 from anabranch._catalog.names import Name, name_to_sql, parts_of, path_in
 from anabranch._protocol.layout.clustering import Path, paths_of
 from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.rules.table_rules import GENERATION
 from anabranch._spark.columns.types import declared_schema, parse_type
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.sessions.file_settings import speaks
+from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.settings import honours
 from anabranch._sql.conditions import check_rules
 from anabranch.commands.ddl.create import Create, Replace
@@ -33,7 +33,7 @@ __all__ = ["DeltaTableBuilder", "IdentityGenerator"]
 Table = TypeVar("Table", covariant=True)
 
 
-class Opens(Protocol[Table]):
+class TableOpener(Protocol[Table]):
     """The class of the result, which opens a table by its path or name."""
 
     def forPath(self, sparkSession: SparkSession, path: str) -> Table: ...
@@ -53,7 +53,7 @@ class IdentityGenerator:
     step: int = 1
 
 
-@speaks
+@uses_session_settings
 @dataclass(eq=False)
 class DeltaTableBuilder(Generic[Table]):
     """Builds a table step by step; each step changes and returns this same builder.
@@ -68,7 +68,7 @@ class DeltaTableBuilder(Generic[Table]):
     """
 
     spark: SparkSession
-    tables: Opens[Table]
+    tables: TableOpener[Table]
     if_not_exists: bool = False
     replaces: bool = False
     path: str | None = None
@@ -143,12 +143,12 @@ class DeltaTableBuilder(Generic[Table]):
 
     def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
         """The partition columns."""
-        self.partitions = flat(cols)
+        self.partitions = column_names(cols)
         return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
         """The clustering columns, at most four."""
-        self.clusters = paths_of(flat(cols))
+        self.clusters = paths_of(column_names(cols))
         return self
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[Table]:
@@ -172,14 +172,14 @@ class DeltaTableBuilder(Generic[Table]):
             assert self.path is not None
             self._make(self.path)
             return self.tables.forPath(self.spark, self.path)
-        named = place(self.spark, self.name, self.path)
+        named = locate(self.spark, self.name, self.path)
         if named.entry is not None and not self.replaces:
             if not self.if_not_exists:
                 raise NameTaken(name=name_to_sql(named.name), table=named.location)
             return self.tables.forName(self.spark, name_to_sql(named.name))
         if named.entry is None and self.replaces and not self.if_not_exists:
             raise UnknownTable(name=name_to_sql(named.name))
-        with naming(self.spark, named):
+        with register_name(self.spark, named):
             self._make(named.location)
         return self.tables.forName(self.spark, name_to_sql(named.name))
 

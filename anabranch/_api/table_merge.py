@@ -15,7 +15,7 @@ from anabranch._api.table_texts import check_text, check_texts
 from anabranch._expressions import check_order
 from anabranch._protocol.merges import Action, When
 from anabranch._protocol.steps import RowPlan
-from anabranch.commands.dml.merge import Merged
+from anabranch.commands.dml.merge import MergeResult
 
 Values = Mapping[str, str] | None
 
@@ -33,7 +33,7 @@ class TableClause:
 class MergedTable(Protocol):
     """The table that a MERGE changes."""
 
-    def run_merge(self, merge: TableMerge) -> Merged:
+    def run_merge(self, merge: TableMerge) -> MergeResult:
         """Runs a MERGE."""
         ...
 
@@ -117,7 +117,7 @@ class TableMerge:
         """As `when_not_matched_by_source_delete`."""
         return self.when_not_matched_by_source_delete(condition)
 
-    def execute(self) -> Merged:
+    def execute(self) -> MergeResult:
         """Runs the MERGE in one transaction.
 
         Returns:

@@ -12,23 +12,23 @@ from typing import Any
 
 from anabranch._expressions import (
     Context,
-    Sides,
+    MergeColumns,
     analyze_merge,
     assignment,
     condition,
+    describe_unusable,
     parameters_of,
     resolve_assignments,
-    unusable,
 )
 from anabranch._expressions.computations import names_in
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation, syntax_over
-from anabranch._protocol.expressions.words import NotUnderstood
-from anabranch._protocol.merges import SEEN, Clause, Matching, When
+from anabranch._protocol.expressions.words import ParseError
+from anabranch._protocol.merges import SEEN, Clause, MergePlan, When
 from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.schema.types import Struct, from_arrow
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch.errors import InvalidArgument, InvalidCondition, NeedsSpark
 
 
@@ -56,7 +56,7 @@ class TableTexts:
         """A condition. Raises InvalidCondition: it has a syntax error or names an unknown column."""
         parsed = condition(check_text("where", text), self.context)
         if parsed.columns is None:
-            raise unusable(text, self.context)
+            raise describe_unusable(text, self.context)
         return parsed
 
     def assignments(self, values: Mapping[str, str] | None) -> dict[str, Any]:
@@ -67,22 +67,22 @@ class TableTexts:
             NeedsSpark: only Spark can compute a value.
         """
         check_texts("set", values)
-        sides = Sides(self.schema, ())
+        sides = MergeColumns(self.schema, ())
         return map_values(resolve_assignments(values, "set", sides, self.context), self._value)
 
-    def _value(self, text: str) -> Computed:
+    def _value(self, text: str) -> ComputedExpression:
         value = assignment(check_text("set", text), self.context)
         if (reason := value.computation.reason) is None:
             return value
         if condition(f"({text}) IS NULL", self.context).columns is None:
-            raise unusable(text, self.context)
+            raise describe_unusable(text, self.context)
         raise NeedsSpark(what=f"the value {text}", table=self.table, reason=reason)
 
     def computation(self, text: str) -> Computation:
         """The computation of a value at the fixed time. Raises InvalidCondition, NeedsSpark: as `assignments`."""
         return self._value(text).computation
 
-    def merge(self, merge: Any) -> tuple[Condition, Matching, dict[str, str]]:
+    def merge(self, merge: Any) -> tuple[Condition, MergePlan, dict[str, str]]:
         """Analyses a `anabranch._api.table_merge.TableMerge`: its condition on the table's rows, the matching, and the
         operation parameters for the history.
 
@@ -91,7 +91,7 @@ class TableTexts:
         """
         source_schema = all_nullable(from_arrow(merge.source.schema))
         source_names = tuple(merge.source.column_names)
-        sides = Sides(self.schema, source_names, merge.target_alias, merge.source_alias, described=source_schema)
+        sides = MergeColumns(self.schema, source_names, merge.target_alias, merge.source_alias, described=source_schema)
         clauses = [self._clause(clause, sides) for clause in merge.clauses]
         self._check_names(merge.on, "on", "matched", sides)
         for clause in merge.clauses:
@@ -101,12 +101,12 @@ class TableTexts:
         where, matching = analyze_merge(check_text("on", merge.on), clauses, sides, self.context)
         return where, matching, parameters_of(where, matching)
 
-    def _check_names(self, text: Any, option: str, when: When, sides: Sides) -> None:
+    def _check_names(self, text: Any, option: str, when: When, sides: MergeColumns) -> None:
         """Raises InvalidCondition: a text names a column that is in none, or both, of the sides it can use."""
         try:
             syntax = syntax_over(check_text(option, text), self.schema)
-        except NotUnderstood:
-            raise unusable(text, self.context) from None
+        except ParseError:
+            raise describe_unusable(text, self.context) from None
         for parts in names_in(syntax):
             if not sides.is_one(parts, SEEN[when]):
                 tables = " and ".join({"target": "the table", "source": "the source"}[side] for side in SEEN[when])
@@ -117,7 +117,7 @@ class TableTexts:
                 )
                 raise InvalidCondition(expression=text, table=self.table, reason=reason)
 
-    def _clause(self, clause: Any, sides: Sides) -> Clause:
+    def _clause(self, clause: Any, sides: MergeColumns) -> Clause:
         if clause.action == "delete":
             return Clause(clause.when, clause.action, clause.condition)
         option = "set" if clause.action == "update" else "values"

@@ -11,13 +11,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from anabranch._api.reader_and_writer import Optioned, table_of
-from anabranch._catalog.named_tables import Named, naming
+from anabranch._catalog.named_tables import NamedTable, register_name
 from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._catalog.resolver import Resolver
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.options import WRITE
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.sessions.file_settings import speaks
+from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.known_sessions import formats_of
 from anabranch._spark.sessions.settings import honours
 from anabranch._sql.conditions import resolve_condition
@@ -29,7 +29,7 @@ from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 from anabranch.errors.inputs import check_text
 
 
-@speaks
+@uses_session_settings
 class WriterV2(Optioned):
     """Writes to one table, by its name or by ``delta.`path` ``."""
 
@@ -128,10 +128,10 @@ class WriterV2(Optioned):
             self._write(target, creates, replaces, options)
             return
         self._check(target, creates, replaces)
-        with naming(self._spark, target):
+        with register_name(self._spark, target):
             self._write(target.location, creates, replaces, options)
 
-    def _check(self, named: Named, creates: bool, replaces: bool) -> None:
+    def _check(self, named: NamedTable, creates: bool, replaces: bool) -> None:
         if named.entry is not None and not replaces:
             raise NameTaken(name=name_to_sql(named.name), table=named.location)
         if named.entry is None and not creates:

@@ -21,7 +21,7 @@ one is read while another is encoded.
 
 
 @contextlib.contextmanager
-def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
+def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[pa.RecordBatch]]:
     """The same batches, a few of which a second thread reads ahead while the caller writes. An error of the reader is
     raised in place of its batch.
     """

@@ -24,23 +24,23 @@ from anabranch._arrow import clustering, finding, orders, packing
 from anabranch._arrow.fitting import fit_to_rules
 from anabranch._arrow.merge_clauses import resolve_clauses
 from anabranch._arrow.merge_images import OLD, images_of, inserts_of
-from anabranch._arrow.merge_keys import outcome, resolve_join
+from anabranch._arrow.merge_keys import join_by_keys, resolve_join
 from anabranch._arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
 from anabranch._arrow.merge_source import SourceRows, source_columns, to_source_rows
 from anabranch._arrow.on_disk import on_disk
-from anabranch._arrow.plans import check_copies, check_found, check_images, check_join, rewrite_step
+from anabranch._arrow.plans import check_copies, check_find, check_images, check_join, rewrite_step
 from anabranch._arrow.row_ids import without_versions
 from anabranch._arrow.site import Site
-from anabranch._arrow.values import assign_values, check_assigned
+from anabranch._arrow.values import assign_values, resolve_assignments
 from anabranch._arrow.writing import put_all, put_one
 from anabranch._protocol.actions import empty_files
 from anabranch._protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, change_data_files
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet, Marks
-from anabranch._protocol.merges import Joined, Matching
+from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import WrittenFile
-from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.row_rules import enforce_rules
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.types import Struct, from_arrow
 from anabranch._protocol.steps import (
@@ -52,8 +52,8 @@ from anabranch._protocol.steps import (
     WRITE_NEW_ROWS,
     WRITE_ROWS,
     Step,
-    Tell,
-    untold,
+    StepListener,
+    ignore_step,
 )
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._storage.local import LocalStore
@@ -107,9 +107,9 @@ class ArrowBackend:
     """
 
     site: Site
-    tell: Tell = field(default=untold, repr=False, compare=False, kw_only=True)
+    tell: StepListener = field(default=ignore_step, repr=False, compare=False, kw_only=True)
 
-    def telling(self, tell: Tell) -> Self:
+    def telling(self, tell: StepListener) -> Self:
         """The same backend, which reports each step."""
         return replace(self, tell=tell)
 
@@ -120,9 +120,9 @@ class ArrowBackend:
         with without_spark(f"the condition {condition.text}", files.root):
             finding.check_condition(files.schema, condition)
         with without_spark("the values that are set", files.root):
-            _ = check_assigned(assignments or {}, files.schema)
+            _ = resolve_assignments(assignments or {}, files.schema)
 
-    def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
+    def check_merge(self, files: FileSet, matching: MergePlan, source: pa.Table) -> None:
         """Raises NeedsSpark unless Arrow computes the join and its clauses."""
         columns = source_columns(source.schema)
         with without_spark(f"MERGE ON {matching.on}", files.root):
@@ -139,7 +139,7 @@ class ArrowBackend:
     def find(self, files: FileSet, condition: Condition) -> dict[str, BitMap64]:
         """Positions of the live rows for which the condition is TRUE, by file."""
         with without_spark(f"the condition {condition.text}", files.root):
-            check_found(self.site, files, condition)
+            check_find(self.site, files, condition)
             marks = finding.find(self.site, files, condition)
         self.tell(Step(FIND_ROWS, log=not len(files.files)))
         return marks
@@ -176,7 +176,7 @@ class ArrowBackend:
     def _row_updater(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
         """A function that computes new images of rows. Raises Unsupported if only Spark computes a value."""
         check_images(self.site, files, assignments)
-        values, stored = check_assigned(assignments, files.schema), files.with_ids
+        values, stored = resolve_assignments(assignments, files.schema), files.with_ids
         assigned = frozenset(values)
 
         def update_rows(rows: pa.RecordBatch) -> pa.Table:
@@ -186,7 +186,7 @@ class ArrowBackend:
         return update_rows
 
     def _apply_rules(self, rows: pa.Table, files: FileSet, assigned: frozenset[str], *, new: bool = False) -> pa.Table:
-        return obedient(files.root, rows, files.schema, files.rules, assigned, self.site.altered, new=new)
+        return enforce_rules(files.root, rows, files.schema, files.rules, assigned, self.site.altered, new=new)
 
     # -- change data ---------------------------------------------------------------------------------------------------
 
@@ -247,14 +247,14 @@ class ArrowBackend:
             rows = rows.append_column(name, pa.array(numbers, pa.int64()))
         return rows
 
-    def join(self, files: FileSet, matching: Matching, held: SourceRows, folder: str) -> Joined:
+    def join(self, files: FileSet, matching: MergePlan, held: SourceRows, folder: str) -> Joined:
         """Look up the source's keys in the table, and compute what each clause does."""
         if not len(files.files):
             self.tell(Step(JOIN, log=True))
             return Joined({}, {})
         with without_spark(f"MERGE ON {matching.on}", files.root):
             check_join(self.site, files, matching, held.columns)
-            pairs = outcome(self.site, files, matching, held)
+            pairs = join_by_keys(self.site, files, matching, held)
         self.tell(Step(JOIN))
         result = JoinResult(pairs, matching.columns_set(files.schema, "update"), matching.may_match_twice)
         return build_joined(outcome_of_table(pairs), result, files, matching)
@@ -278,7 +278,7 @@ class ArrowBackend:
 
     @_reports_step(INSERT_ROWS)
     def write_inserts(
-        self, files: FileSet, matching: Matching, held: SourceRows, joined: Sequence[Joined], folder: str
+        self, files: FileSet, matching: MergePlan, held: SourceRows, joined: Sequence[Joined], folder: str
     ) -> Files:
         """Write the inserts of the source rows that no join matched."""
         with without_spark("MERGE", files.root):
@@ -324,7 +324,7 @@ class ArrowBackend:
     def pack(self, files: FileSet, folder: str) -> None:
         """Write the live rows as one file, if `pack_together` did not pack them."""
         with without_spark("packing files", files.root):
-            put_one(self.site, folder, finding.live(self.site, files, nested=True), files.with_ids)
+            put_one(self.site, folder, finding.fetch_live(self.site, files, nested=True), files.with_ids)
         self.tell(rewrite_step(files, None))
 
     def pack_together(self, bins: Sequence[tuple[FileSet, str]]) -> frozenset[int]:
@@ -361,7 +361,7 @@ class ArrowBackend:
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
         """Minimum and maximum of a column in the live rows."""
         with without_spark(f"the column {column}", files.root):
-            rows = finding.live(self.site, replace(files, schema=Struct((files.schema.field(column),))))
+            rows = finding.fetch_live(self.site, replace(files, schema=Struct((files.schema.field(column),))))
         bounds = pc.min_max(rows.column(0)).as_py()
         return bounds["min"], bounds["max"]
 
@@ -375,7 +375,7 @@ class ArrowBackend:
         """Always None: conditions and values that Arrow computes contain no query."""
         return None
 
-    def merge_versions(self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str) -> None:
+    def merge_versions(self, source: pa.Table, matching: MergePlan, schema: Struct, root: str, table_id: str) -> None:
         """Always None, as for `query_versions`."""
         return None
 

@@ -45,14 +45,14 @@ def _are_small(path: str, texts: Collection[str]) -> dict[str, bool]:
         are_texts = {field.name: pa.types.is_string(field.type) for field in source.schema_arrow if field.name in texts}
         names = [name for name, is_text in are_texts.items() if is_text]
         groups = range(source.metadata.num_row_groups) if names else ()
-        small_by_group = [small_in(opened, source.metadata, group, names) for group in groups]
+        small_by_group = [columns_with_small_dictionaries(opened, source.metadata, group, names) for group in groups]
         return {
             name: is_text and all(name in small_names for small_names in small_by_group)
             for name, is_text in are_texts.items()
         }
 
 
-def small_in(opened: Any, footer: pq.FileMetaData, group: int, names: Sequence[str]) -> set[str]:
+def columns_with_small_dictionaries(opened: Any, footer: pq.FileMetaData, group: int, names: Sequence[str]) -> set[str]:
     """Those of these text columns that a row group seems to store as small dictionaries, judging by its first rows.
 
     The statistics of its chunks are not used: Arrow kills the process if that part of a footer is garbled.

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anabranch._arrow.ahead import ahead
+from anabranch._arrow.ahead import read_ahead
 from anabranch._arrow.dictionaries import compact_dictionaries, with_dictionaries
 from anabranch._protocol.unsupported import Unsupported
 
@@ -43,7 +43,7 @@ PLACE_BITS = 40
 """Number of bits of a position in a file; the bits above hold the number of the file."""
 
 
-class CalledOff(Exception):
+class Cancelled(Exception):
     """The caller no longer waits for the result."""
 
 
@@ -66,7 +66,7 @@ def write_packed_file(task: Mapping[str, Any]) -> tuple[str, int]:
     task = with_dictionaries(task)
     path = new_path(task["folder"])
     try:
-        with ahead(live(task)) as batches:
+        with read_ahead(live_batches(task)) as batches:
             rows = write_batches(path, task, batches)
     except BaseException:
         remove(path)
@@ -152,14 +152,14 @@ def _writer(sink: Any, task: Mapping[str, Any]) -> pq.ParquetWriter:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def live(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def live_batches(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The live rows of a task's files, one file after the other."""
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:  # not memory-mapped: truncation of a mapped file would kill the process
             source = pq.ParquetFile(opened, read_dictionary=file.get("dictionaries"))
             for batch in _live_of(source, file, task):
                 if task.get("is_called_off", bool)():
-                    raise CalledOff
+                    raise Cancelled
                 yield batch
 
 

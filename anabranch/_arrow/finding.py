@@ -19,15 +19,15 @@ from pyroaring import BitMap64
 from anabranch._arrow import row_ids
 from anabranch._arrow.data_files import data_files
 from anabranch._arrow.marks import bitmap
-from anabranch._arrow.membership import among
-from anabranch._arrow.reading import MOST_BYTES, Part, plain, read
+from anabranch._arrow.membership import make_membership_test
+from anabranch._arrow.reading import MOST_BYTES, RowGroup, plain, read
 from anabranch._arrow.site import Site
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import names_of
 from anabranch._protocol.layout.file_sets import FileSet, Marks, difference_of
 from anabranch._protocol.schema.column_mapping import FIELD_ID
-from anabranch._protocol.schema.leaves import leaves_of, only
+from anabranch._protocol.schema.leaves import leaves_of, select_columns
 from anabranch._protocol.schema.lengths import limits_of
 from anabranch._protocol.schema.plain import are_plain
 from anabranch._protocol.schema.types import Field, Struct, arrow_type
@@ -48,7 +48,7 @@ def find(site: Site, files: FileSet, condition: Condition) -> dict[str, BitMap64
     computation, columns = check_condition(files.schema, condition)
     site.check_read(files)
 
-    def mark_rows(part: Part, batch: pa.RecordBatch, first: int) -> Any:
+    def mark_rows(part: RowGroup, batch: pa.RecordBatch, first: int) -> Any:
         rows = computation.truths(plain(batch, columns))
         return bitmap(np.flatnonzero(rows.to_numpy(zero_copy_only=False)) + first) if rows.true_count else None
 
@@ -67,12 +67,12 @@ def check_condition(schema: Struct, condition: Condition) -> tuple[Computation, 
     computation = condition.computation
     if computation is None or not computation.is_condition:
         raise Unsupported((computation and computation.reason) or "it is not a condition that Arrow computes")
-    columns = only(schema, names_of(computation.tree))
+    columns = select_columns(schema, names_of(computation.tree))
     _check_plain([leaf.field for leaf in leaves_of(columns.fields)])
     return computation, columns
 
 
-def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]) -> pa.Table:
+def find_by_keys(site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]) -> pa.Table:
     """Live rows whose key columns each hold one of the given values, none of which is NULL. Returns the key columns, in
     the types of the values, and two more with each row's path, as in the log, and its position; file by file, in the
     order of rows.
@@ -86,9 +86,9 @@ def with_values(site: Site, files: FileSet, values: Mapping[str, pa.Array], addr
     """
     columns = Struct(tuple(files.schema.field(name) for name in values))
     positions, budget = _live(files.vectors), _Budget()
-    tests = [among(allowed) for allowed in values.values()]
+    tests = [make_membership_test(allowed) for allowed in values.values()]
 
-    def match_keys(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+    def match_keys(part: RowGroup, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         rows_read = plain(batch, columns)
         keys = [rows_read.column(name).cast(allowed.type) for name, allowed in values.items()]
         are_members = [is_member(key) for is_member, key in zip(tests, keys, strict=True)]
@@ -124,7 +124,7 @@ def scan(
     files_read = replace(files, schema=Struct((*selected, *extra)))
     positions = _live(files.vectors)
 
-    def take_marked(part: Part, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
+    def take_marked(part: RowGroup, batch: pa.RecordBatch, first: int) -> pa.RecordBatch | None:
         rows = plain(batch, files_read.schema)
         mask = np.zeros(len(rows), bool)
         mask[positions(part.file.log, first, len(rows)) - first] = True
@@ -218,14 +218,14 @@ def fetch_file_rows(
     schema = Struct(tuple(selected.schema.field(name) for name in columns))
     defaults = row_ids.defaults_of(files)
 
-    def take_wanted(part: Part, batch: pa.RecordBatch, first: int) -> FileRows | None:
+    def take_wanted(part: RowGroup, batch: pa.RecordBatch, first: int) -> FileRows | None:
         path, rows = part.file.log, positions(part.file.log, first, batch.num_rows)
         if not len(rows):
             return None
         selected_rows = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows - first))
         return FileRows(path, rows, row_ids.fill_row_ids(plain(selected_rows, schema), files, defaults[path], rows))
 
-    def is_wanted(part: Part) -> bool:
+    def is_wanted(part: RowGroup) -> bool:
         return len(positions(part.file.log, part.first, part.rows)) > 0
 
     check_copied(schema, nested=nested)
@@ -235,7 +235,7 @@ def fetch_file_rows(
         yield from (file_rows for _, file_rows in batches)
 
 
-def live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
+def fetch_live(site: Site, files: FileSet, *, nested: bool = False) -> pa.Table:
     """All live rows of these files in one table, with their ids if the table tracks its rows; otherwise as
     `fetch_file_rows`.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch._protocol.row_rules import default_scalars, obedient
+from anabranch._protocol.row_rules import default_scalars, enforce_rules
 from anabranch._protocol.rules.table_rules import Rules
 from anabranch._protocol.schema.evolution import DIFFER, misfit, nullable_type, sql_name, with_names_of
 from anabranch._protocol.schema.types import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
@@ -26,7 +26,7 @@ def fit_to_rules(
     """The rows under the table's columns, with defaults for missing ones, checked against the table's rules.
 
     Args:
-        altered: as for `anabranch._protocol.row_rules.obedient`.
+        altered: as for `anabranch._protocol.row_rules.enforce_rules`.
 
     Raises:
         SchemaMismatch: a column does not fit. RowViolation: a row breaks a rule. NotBuilt: only Spark can check a rule.
@@ -35,7 +35,9 @@ def fit_to_rules(
     absent = [name for name in schema.names if name.lower() not in present]
     defaults = default_scalars(table, schema, rules, absent)
     provided = frozenset(schema.names) - {*absent}
-    return obedient(table, fit_to_schema(table, rows, schema, defaults), schema, rules, provided, altered, new=True)
+    return enforce_rules(
+        table, fit_to_schema(table, rows, schema, defaults), schema, rules, provided, altered, new=True
+    )
 
 
 def fit_to_schema(

@@ -18,7 +18,7 @@ _SPARSE = 16
 """One bit out of this number is set in the bit table, so that few searches are in vain."""
 
 
-def among(values: pa.Array) -> Callable[[pa.Array], Any]:
+def make_membership_test(values: pa.Array) -> Callable[[pa.Array], Any]:
     """A function that tests for each value of an array whether it is one of these values, as a NumPy array. These are
     of the same type and not NULL; NULL is never a member.
 

@@ -10,26 +10,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from anabranch._arrow.merge_source import SourceColumns
-from anabranch._arrow.pairs import Acting
+from anabranch._arrow.pairs import ActingClause
 from anabranch._arrow.values import check_stored
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn, When, name_in_table
+from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, SourceColumn, When, name_in_table
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import VOID, Field
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 
 
-def resolve_clauses(matching: Matching, when: When, files: FileSet, source: SourceColumns) -> list[Acting]:
+def resolve_clauses(matching: MergePlan, when: When, files: FileSet, source: SourceColumns) -> list[ActingClause]:
     """The clauses of one kind, for a source with these columns. An insert stores a value in each column.
 
     Raises:
         Unsupported: only Spark computes part of them.
     """
     return [
-        Acting(number, _condition(clause, source), clause.action == "update", _values(clause, files, source))
+        ActingClause(number, _condition(clause, source), clause.action == "update", _values(clause, files, source))
         for number, clause in matching.enumerate_clauses(when)
     ]
 
@@ -78,7 +78,7 @@ def require_computation(value: object, source: SourceColumns) -> Computation:
 
 def _computation(value: object, source: SourceColumns) -> Computation:
     match value:
-        case Computed():
+        case ComputedExpression():
             return value.computation
         case SourceColumn(members=()):
             at, kind = source.place_of(value.name), source.type_of(value.name)

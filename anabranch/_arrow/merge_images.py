@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from anabranch._arrow.merge_clauses import resolve_clauses
 from anabranch._arrow.merge_source import SourceRows
-from anabranch._arrow.pairs import Half, Pairs, acting_on, compute_clause_values
+from anabranch._arrow.pairs import Pairs, Side, compute_clause_values, find_acting_clauses
 from anabranch._protocol.layout.addresses import free_name
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Matching, Reserved, SourceColumn
+from anabranch._protocol.merges import MergePlan, ReservedIdentity, SourceColumn
 
 ROW_ID, IMAGE, OLD = "row_id", "image", "old"
 """Columns of a join's result: a row's id, and the prefixes of the numbered columns with new and old values."""
@@ -31,7 +31,7 @@ def images_of(rows: pa.Table, updates: Collection[int], files: FileSet) -> pa.Ta
     return updated.select([*images, *hidden]).rename_columns(list(files.schema.names))
 
 
-def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[tuple[pa.Table, frozenset[str]]]:
+def inserts_of(files: FileSet, matching: MergePlan, source: SourceRows) -> list[tuple[pa.Table, frozenset[str]]]:
     """The rows that NOT MATCHED clauses insert: for each clause its rows, and the columns that it sets.
 
     Raises:
@@ -40,8 +40,8 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[t
     matching, source = _add_reserved_columns(matching, source)
     clauses = resolve_clauses(matching, "not matched", files, source.columns)
     every = np.arange(source.rows)
-    pairs = Pairs(len(every), {"source": Half(source.named_rows, every)})
-    acts = acting_on(clauses, pairs, every)
+    pairs = Pairs(len(every), {"source": Side(source.named_rows, every)})
+    acts = find_acting_clauses(clauses, pairs, every)
     columns_set, inserts = matching.columns_set(files.schema, "insert"), []
     for clause in clauses:
         rows, assigned = (
@@ -52,13 +52,13 @@ def inserts_of(files: FileSet, matching: Matching, source: SourceRows) -> list[t
     return inserts
 
 
-def _add_reserved_columns(matching: Matching, source: SourceRows) -> tuple[Matching, SourceRows]:
+def _add_reserved_columns(matching: MergePlan, source: SourceRows) -> tuple[MergePlan, SourceRows]:
     """Replace values reserved for the source's rows by added columns of the source."""
     columns, clauses = dict[str, pa.Array](), []
     for clause in matching.clauses:
         values = dict(clause.values)
         for name, value in clause.values.items():
-            if isinstance(value, Reserved):
+            if isinstance(value, ReservedIdentity):
                 column = free_name(f"__anabranch_reserved_{len(columns)}", source.columns.names)
                 columns[column] = pa.array(value.values, pa.int64()).take(source.numbers)
                 values[name] = SourceColumn(column)

@@ -19,7 +19,7 @@ from anabranch._arrow.marks import marks_of
 from anabranch._arrow.merge_clauses import columns_of, of_table
 from anabranch._arrow.merge_images import IMAGE, OLD, ROW_ID
 from anabranch._arrow.merge_source import SourceRows
-from anabranch._arrow.pairs import NONE, Acting, Half, Pairs, compute_clause_values
+from anabranch._arrow.pairs import NONE, ActingClause, Pairs, Side, compute_clause_values
 from anabranch._arrow.reading import MOST_BYTES
 from anabranch._arrow.site import Site
 from anabranch._protocol.conditions import Condition
@@ -54,13 +54,13 @@ class Join:
         """Pairs with these columns of the table's rows. Raises Unsupported if only Spark reads them."""
         halves = {}
         if pairs[NUMBER].null_count == 0:
-            halves["source"] = Half(self.source.named_rows, pairs[NUMBER].to_numpy())
+            halves["source"] = Side(self.source.named_rows, pairs[NUMBER].to_numpy())
         if columns:
             rows, places = np.unique(pairs[AT].to_numpy(), return_inverse=True)
             target_rows = self._fetch_target_rows(pairs, columns)  # in the order of the pairs
             if len(target_rows) != len(rows):
                 raise Unsupported("the table's rows are read by Spark")
-            halves["target"] = Half(target_rows, places)
+            halves["target"] = Side(target_rows, places)
         return Pairs(len(pairs), halves)
 
     def _fetch_target_rows(self, pairs: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -71,7 +71,7 @@ class Join:
 
     # -- rows without a match ------------------------------------------------------------------------------------------
 
-    def alone(self, clauses: Sequence[Acting], matched: Marks) -> tuple[pa.Table, Any]:
+    def alone(self, clauses: Sequence[ActingClause], matched: Marks) -> tuple[pa.Table, Any]:
         """Unmatched table rows on which a clause acts, as pairs without a source row, and the clause number of each.
 
         Raises:
@@ -85,7 +85,7 @@ class Join:
             remaining = difference_of(remaining, selected)
         return self._order_by_address(marks_by_clause)
 
-    def _select_marks(self, clause: Acting, remaining: Marks) -> Marks:
+    def _select_marks(self, clause: ActingClause, remaining: Marks) -> Marks:
         condition = Condition("", Unknown(), True, None, computation=of_table(clause.condition))
         marks = finding.find(self.site, self.files.restrict_to(dict(remaining)), condition)
         return {path: rows & remaining.get(path, BitMap64()) for path, rows in marks.items()}
@@ -112,7 +112,7 @@ class Join:
     # -- what is left behind -------------------------------------------------------------------------------------------
 
     def left_behind(
-        self, clauses: Sequence[Acting], pairs: pa.Table, acts: Any, *, images: bool, recorded: bool
+        self, clauses: Sequence[ActingClause], pairs: pa.Table, acts: Any, *, images: bool, recorded: bool
     ) -> pa.Table:
         """For each pair its address, source row and acting clause; with its new image, and its old one if changes are
         recorded.
@@ -128,7 +128,7 @@ class Join:
         old = self._old_images(pairs, acts) if recorded else {}
         return pa.table({**key_columns, "clause": pa.array(acts, mask=acts == NONE), **new, **old})
 
-    def _images(self, clauses: Sequence[Acting], pairs: pa.Table, acts: Any) -> dict[str, pa.ChunkedArray]:
+    def _images(self, clauses: Sequence[ActingClause], pairs: pa.Table, acts: Any) -> dict[str, pa.ChunkedArray]:
         """New values of all columns: columns that no clause assigns keep the table's values; NULL if a row is not
         updated.
         """
@@ -144,7 +144,7 @@ class Join:
         """The column of a new image that holds the row's id, if the table tracks its rows."""
         return {} if self.files.tracked is None else {ROW_ID: self.files.tracked.fields[0]}
 
-    def _images_after_update(self, clause: Acting, pairs: pa.Table) -> pa.Table:
+    def _images_after_update(self, clause: ActingClause, pairs: pa.Table) -> pa.Table:
         """The new images of pairs on which one clause acts."""
         schema, ids = self.files.schema, [field.name for field in self._ids.values()]
         unassigned = [*(name for name in schema.names if name not in clause.values), *ids]

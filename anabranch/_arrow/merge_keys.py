@@ -19,11 +19,11 @@ from anabranch._arrow.marks import marks_of
 from anabranch._arrow.merge_clauses import columns_of, is_seen, resolve_clauses
 from anabranch._arrow.merge_join import AT, NUMBER, Join
 from anabranch._arrow.merge_source import SourceColumns, SourceRows
-from anabranch._arrow.pairs import NONE, Acting, acting_on
+from anabranch._arrow.pairs import NONE, ActingClause, find_acting_clauses
 from anabranch._arrow.site import Site
 from anabranch._protocol.layout.addresses import Address, address_of
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.types import INTEGERS, DataType
 from anabranch._protocol.stats.literals import domain
 from anabranch._protocol.unsupported import Unsupported
@@ -34,8 +34,8 @@ from anabranch.errors import AmbiguousMerge
 class JoinClauses:
     """The clauses of a join that needs no Spark: for matched rows, and for table rows without a match."""
 
-    matched: list[Acting]
-    alone: list[Acting]
+    matched: list[ActingClause]
+    alone: list[ActingClause]
 
     @property
     def update(self) -> bool:
@@ -43,7 +43,7 @@ class JoinClauses:
         return any(clause.updates for clause in (*self.matched, *self.alone))
 
 
-def resolve_join(files: FileSet, matching: Matching, source: SourceColumns) -> JoinClauses:
+def resolve_join(files: FileSet, matching: MergePlan, source: SourceColumns) -> JoinClauses:
     """The clauses of a MERGE whose join needs no Spark: rows match by keys, and Arrow computes the rest of ON. Then no
     value can fail to fit.
 
@@ -61,7 +61,7 @@ def resolve_join(files: FileSet, matching: Matching, source: SourceColumns) -> J
     return JoinClauses(matched, resolve_clauses(matching, "not matched by source", files, source))
 
 
-def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) -> pa.Table:
+def join_by_keys(site: Site, files: FileSet, matching: MergePlan, source: SourceRows) -> pa.Table:
     """The result of the join of such a MERGE: address, source row, acting clause, new images if some clause updates,
     and old images if changes are recorded.
 
@@ -81,16 +81,16 @@ def outcome(site: Site, files: FileSet, matching: Matching, source: SourceRows) 
     return pa.concat_tables([join.left_behind(all_clauses, pairs, numbers, **options) for pairs, numbers in parts])
 
 
-def _find_matches(join: Join, candidates: pa.Table, matching: Matching, clauses: JoinClauses) -> tuple[pa.Table, Any]:
+def _find_matches(join: Join, candidates: pa.Table, matching: MergePlan, clauses: JoinClauses) -> tuple[pa.Table, Any]:
     """The pairs with equal keys that match, and the number of the clause that acts on each."""
     pairs = join.pairs(candidates, columns_of([matching.rest, *(clause.condition for clause in clauses.matched)]))
     indexes = np.arange(len(candidates))
     matched = indexes[pairs.truths(matching.rest, indexes)]
-    return candidates.take(pa.array(matched)), acting_on(clauses.matched, pairs, matched)[matched]
+    return candidates.take(pa.array(matched)), find_acting_clauses(clauses.matched, pairs, matched)[matched]
 
 
 def fetch_candidates(
-    site: Site, files: FileSet, matching: Matching, source: SourceRows, columns: Sequence[str], address: Address
+    site: Site, files: FileSet, matching: MergePlan, source: SourceRows, columns: Sequence[str], address: Address
 ) -> pa.Table:
     """These columns, and addresses, of all rows that can match the source.
 
@@ -99,7 +99,7 @@ def fetch_candidates(
     """
     if matching.acts_without_match:
         raise Unsupported("every row of the table matters")
-    candidates = finding.with_values(site, files, _values(files, matching, source), address)
+    candidates = finding.find_by_keys(site, files, _values(files, matching, source), address)
     marks = marks_of(candidates[address.path], candidates[address.row])
     return finding.fetch(site, files, marks, columns, address)
 
@@ -107,7 +107,7 @@ def fetch_candidates(
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def _keys(files: FileSet, matching: Matching, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]]:
+def _keys(files: FileSet, matching: MergePlan, source: SourceColumns) -> dict[str, tuple[int, pa.DataType]]:
     """For each key column of the table the index of the source's column, and the type in which both are compared.
 
     Raises:
@@ -132,18 +132,18 @@ def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
     return theirs == ours or (ours in INTEGERS and theirs in INTEGERS)
 
 
-def _values(files: FileSet, matching: Matching, source: SourceRows) -> dict[str, pa.Array]:
+def _values(files: FileSet, matching: MergePlan, source: SourceRows) -> dict[str, pa.Array]:
     """The values of the source's keys, without NULL, which matches nothing. Raises Unsupported, as `_keys`."""
     keys = _keys(files, matching, source.columns)
     return {name: pc.unique(source.table.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
 
 
-def _pairs(site: Site, files: FileSet, matching: Matching, source: SourceRows, address: Address) -> pa.Table:
+def _pairs(site: Site, files: FileSet, matching: MergePlan, source: SourceRows, address: Address) -> pa.Table:
     """The addresses of table rows with the indexes of the source rows that have equal keys, in the order of the table's
     rows.
     """
     keys = _keys(files, matching, source.columns)
-    table_keys = finding.with_values(site, files, _values(files, matching, source), address)
+    table_keys = finding.find_by_keys(site, files, _values(files, matching, source), address)
     names = [f"k{i}" for i in range(len(keys))]
     ours = pa.table([*table_keys.columns, pa.array(np.arange(len(table_keys)))], [*names, *address, AT])
     columns = [source.table.column(at).cast(kind) for at, kind in keys.values()]

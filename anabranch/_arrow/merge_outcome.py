@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from anabranch._arrow.marks import marks_of
 from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of, union_of
-from anabranch._protocol.merges import Joined, Matching, When
+from anabranch._protocol.merges import Joined, MergePlan, When
 from anabranch._protocol.unsupported import Unsupported
 from anabranch.errors import AmbiguousMerge
 
@@ -78,7 +78,7 @@ def outcome_of_table(rows: pa.Table) -> Outcome:
     )
 
 
-def build_joined(counted: Outcome, handle: Any, files: FileSet, matching: Matching) -> Joined:
+def build_joined(counted: Outcome, handle: Any, files: FileSet, matching: MergePlan) -> Joined:
     """Marks and counts of a join's outcome, with the engine's handle of its result.
 
     Raises:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from anabranch._arrow.data_files import locate_files, reading
 from anabranch._arrow.site import Site
-from anabranch._arrow.writing import undone
+from anabranch._arrow.writing import remove_on_failure
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._storage.contract import Store
 from anabranch._storage.copying import copy_file
@@ -39,7 +39,7 @@ def on_disk(site: Site, files: FileSet, *folders: str | None) -> Iterator[tuple[
     with TemporaryDirectory(prefix="anabranch-", ignore_cleanup_errors=True) as place:
         disk = LocalStore(place)
         yield replace(site, store=disk), _copy_files(site.store, files, disk)
-        with undone(site.store) as names:
+        with remove_on_failure(site.store) as names:
             for entry in (entry for folder in filter(None, folders) for entry in disk.list_from(f"{folder}/")):
                 names.append(entry.name)  # first, because even a put that fails may leave something
                 copy_file(disk, entry.name, site.store, entry.name, size=entry.size)

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch._arrow.dictionaries import with_dictionaries
-from anabranch._arrow.files import PLACE_BITS, CalledOff, check, live, new_path, remove, write_batches
-from anabranch._arrow.places import begins, bounds_of, curve_places, short, sort_indexes, splits_of, xxhash64
+from anabranch._arrow.files import PLACE_BITS, Cancelled, check, live_batches, new_path, remove, write_batches
+from anabranch._arrow.places import bounds_of, curve_places, output_bounds, shorten, sort_indexes, splits_of, xxhash64
 from anabranch._protocol.unsupported import Unsupported
 
 TAKEN_ROWS = 1 << 17
@@ -114,7 +114,7 @@ class _Crew:
 
         def one(part: Any) -> Any:
             if self._stopped.is_set():
-                raise CalledOff
+                raise Cancelled
             try:
                 return act(part)
             except BaseException as error:
@@ -166,7 +166,7 @@ class _Keys:
     @classmethod
     def of(cls, file: Mapping[str, Any], task: Mapping[str, Any], budget: _MemoryBudget) -> _Keys:
         batches, is_chosen = list[pa.RecordBatch](), [np.empty(0, dtype=bool)]
-        for batch in live({**task, "files": [file]}):
+        for batch in live_batches({**task, "files": [file]}):
             budget.take(batch.nbytes)
             batches.append(batch)
             is_chosen.append(xxhash64(batch[task["origin"]].to_numpy()) % task["every"] == 0)
@@ -200,7 +200,9 @@ class _Order:
         ends = np.cumsum([0, *(len(file_keys.origins) for file_keys in keys)])
         origins = None if task["moves"] is None else np.concatenate([file_keys.origins for file_keys in keys])
         rows = sort_indexes(places)
-        return cls(rows, begins(places, rows, sample_values.take(pa.array(splits)), sample[splits]), ends, origins)
+        return cls(
+            rows, output_bounds(places, rows, sample_values.take(pa.array(splits)), sample[splits]), ends, origins
+        )
 
 
 def _places(keys: Sequence[_Keys], task: Mapping[str, Any], crew: _Crew) -> tuple[pa.Array, pa.Array]:
@@ -208,7 +210,7 @@ def _places(keys: Sequence[_Keys], task: Mapping[str, Any], crew: _Crew) -> tupl
     columns = list(zip(*(file_keys.values for file_keys in keys), strict=True))
     masks = [pa.array(file_keys.is_chosen) for file_keys in keys]
     samples = ([part.filter(mask) for part, mask in zip(parts, masks, strict=True)] for parts in columns)
-    sample_columns = [short(pa.concat_arrays(parts)) for parts in samples]
+    sample_columns = [shorten(pa.concat_arrays(parts)) for parts in samples]
     if len(columns) == 1:
         return pa.concat_arrays(columns[0]), sample_columns[0]
     ranges = (1 << task["bits"]) - 1  # besides the one of NULL
@@ -253,7 +255,7 @@ def _write_all(order: _Order, task: Mapping[str, Any], crew: _Crew, outputs: lis
 
 def _width_of(task: Mapping[str, Any]) -> float:
     """Estimated memory of a row, in bytes, from the first batch."""
-    first = next(live(task), None)
+    first = next(live_batches(task), None)
     return 1.0 if first is None else max(1.0, first.nbytes / len(first))
 
 
@@ -285,7 +287,7 @@ def _rows_of(
 ) -> list[pa.RecordBatch]:
     """The rows of one file that the mask selects."""
     filtered_batches, (at, end) = list[pa.RecordBatch](), order.files[number : number + 2]
-    for batch in live({**task, "files": [task["files"][number]]}):
+    for batch in live_batches({**task, "files": [task["files"][number]]}):
         rows = batch if mask is None else batch.filter(pa.array(mask[at : at + len(batch)]))
         at += len(batch)
         budget.take(rows.nbytes)
@@ -329,7 +331,7 @@ def _write(
 def _take_batches(rows: pa.RecordBatch, index: Any, task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     for at in range(0, len(index), TAKEN_ROWS):
         if task["is_called_off"]():
-            raise CalledOff
+            raise Cancelled
         yield rows.take(pa.array(index[at : at + TAKEN_ROWS]))
 
 

@@ -28,7 +28,7 @@ from anabranch._arrow import files as arrow_files
 from anabranch._arrow.data_files import paths_on_disk
 from anabranch._arrow.site import Site
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.parquet_files import saying_nan_free
+from anabranch._protocol.parquet_files import nan_free_metadata
 from anabranch._protocol.predicates import Name
 from anabranch._protocol.schema.column_mapping import fields_of, file_schema
 from anabranch._protocol.schema.leaves import leaves_with_stats
@@ -108,7 +108,7 @@ def task_of(site: Site, number: int, files: FileSet, folder: str, says: Mapping[
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
         "codec": files.rules.codec,
         "group_bytes": GROUP_BYTES,
-        "says": {**says, **saying_nan_free(_floats(files))},
+        "says": {**says, **nan_free_metadata(_floats(files))},
     }
     return Task(number, pc.sum(files.files["size"]).as_py() or 0, values)
 

@@ -27,7 +27,7 @@ NONE = -1
 
 
 @dataclass(frozen=True)
-class Acting:
+class ActingClause:
     """A clause with its computations over pairs of rows.
 
     Attributes:
@@ -44,7 +44,7 @@ class Acting:
 
 
 @dataclass(frozen=True)
-class Half:
+class Side:
     """One side of pairs: its rows, and for each pair the index of its row."""
 
     rows: pa.Table
@@ -60,7 +60,7 @@ class Pairs:
     """
 
     count: int
-    halves: Mapping[str, Half]
+    halves: Mapping[str, Side]
 
     def truths(self, condition: Computation, pairs: Any) -> Any:
         """Whether a condition is TRUE for each of these pairs. Raises Unsupported."""
@@ -92,7 +92,7 @@ class Pairs:
         return pa.StructArray.from_arrays(arrays, list(columns))
 
 
-def acting_on(clauses: Sequence[Acting], pairs: Pairs, candidates: Any) -> Any:
+def find_acting_clauses(clauses: Sequence[ActingClause], pairs: Pairs, candidates: Any) -> Any:
     """For each of all pairs the number of the clause that acts, among ``candidates``; `NONE` elsewhere."""
     numbers, remaining = np.full(pairs.count, NONE, np.int32), candidates
     for clause in clauses:
@@ -101,7 +101,9 @@ def acting_on(clauses: Sequence[Acting], pairs: Pairs, candidates: Any) -> Any:
     return numbers
 
 
-def compute_clause_values(clause: Acting, pairs: Pairs, indexes: Any, schema: Struct) -> dict[str, pa.ChunkedArray]:
+def compute_clause_values(
+    clause: ActingClause, pairs: Pairs, indexes: Any, schema: Struct
+) -> dict[str, pa.ChunkedArray]:
     """The values that a clause stores for some pairs, by column.
 
     Raises:

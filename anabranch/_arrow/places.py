@@ -121,7 +121,7 @@ def splits_of(sample: pa.Array, outputs: int) -> Any:
     return order[sorted({len(order) * i // outputs for i in range(1, outputs)} - {0})]
 
 
-def begins(keys: pa.Array, order: Any, splits: pa.Array, rows: Any) -> Any:
+def output_bounds(keys: pa.Array, order: Any, splits: pa.Array, rows: Any) -> Any:
     """Where each output begins in an order, and where the last one ends.
 
     Args:
@@ -146,7 +146,7 @@ def _first_not_before(keys: pa.Array, order: Any, split: pa.Scalar, row: Any) ->
     return bisect.bisect_left(range(len(order)), True, key=is_reached)
 
 
-def short(values: pa.Array) -> pa.Array:
+def shorten(values: pa.Array) -> pa.Array:
     """Long texts cut to their beginnings, which split rows about as well."""
     if pa.types.is_string(values.type):
         return pc.utf8_slice_codeunits(values, 0, SAMPLE_LENGTH)

@@ -17,12 +17,12 @@ from anabranch._arrow.merge_keys import resolve_join
 from anabranch._arrow.merge_source import SourceColumns
 from anabranch._arrow.packing import check_packed
 from anabranch._arrow.site import Site
-from anabranch._arrow.values import check_assigned
-from anabranch._arrow.writing import check_written
+from anabranch._arrow.values import resolve_assignments
+from anabranch._arrow.writing import check_writer
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.row_rules import check_rules
 from anabranch._protocol.steps import (
     FIND_ROWS,
@@ -64,7 +64,7 @@ def plan_change(
     def copies() -> None:
         check_copies(site, files)
 
-    steps = [_step(FIND_ROWS, lambda: check_found(site, files, condition))]
+    steps = [_step(FIND_ROWS, lambda: check_find(site, files, condition))]
     if assignments is None:
         if not vectors:
             steps.append(_step(WRITE_FILES_ANEW, copies))
@@ -82,7 +82,7 @@ def plan_change(
     return RowPlan(tuple(steps))
 
 
-def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceColumns, *, vectors: bool) -> RowPlan:
+def plan_merge(site: Site, files: FileSet, matching: MergePlan, source: SourceColumns, *, vectors: bool) -> RowPlan:
     """The plan of a MERGE whose source has these columns and is small enough for this process; other arguments as for
     `plan_change`.
     """
@@ -90,7 +90,7 @@ def plan_merge(site: Site, files: FileSet, matching: Matching, source: SourceCol
     def check_new_rows() -> None:
         check_join(site, files, matching, source)
         check_rules(files.schema, files.rules, files.schema.names, site.altered)
-        check_written(site, files)
+        check_writer(site, files)
 
     def copies() -> None:
         check_copies(site, files)
@@ -136,7 +136,7 @@ def _step(does: str, check: Callable[[], object]) -> Step:
 # -- what Arrow supports -----------------------------------------------------------------------------------------------
 
 
-def check_found(site: Site, files: FileSet, condition: Condition) -> None:
+def check_find(site: Site, files: FileSet, condition: Condition) -> None:
     """Raises Unsupported if only Spark finds the rows for which a condition is TRUE."""
     finding.check_condition(files.schema, condition)
     site.check_read(files)
@@ -146,25 +146,25 @@ def check_copies(site: Site, files: FileSet) -> None:
     """Raises Unsupported if only Spark reads rows of these files, or writes them."""
     finding.check_copied(files.with_ids.schema)
     site.check_read(files)
-    check_written(site, files)
+    check_writer(site, files)
 
 
 def check_images(site: Site, files: FileSet, assignments: Mapping[str, Any]) -> None:
     """Raises Unsupported if only Spark reads rows of these files, or writes them with these new values."""
-    values = check_assigned(assignments, files.schema)
+    values = resolve_assignments(assignments, files.schema)
     check_rules(files.schema, files.rules, frozenset(values), site.altered)
     check_copies(site, files)
 
 
-def check_join(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
+def check_join(site: Site, files: FileSet, matching: MergePlan, source: SourceColumns) -> None:
     """Raises Unsupported if only Spark joins these files with a source of these columns."""
     resolve_join(files, matching, source)
     site.check_read(files)
 
 
-def check_inserts(site: Site, files: FileSet, matching: Matching, source: SourceColumns) -> None:
+def check_inserts(site: Site, files: FileSet, matching: MergePlan, source: SourceColumns) -> None:
     """Raises Unsupported if only Spark computes the inserted rows, or writes them."""
     resolve_clauses(matching, "not matched", files, source)
     for assigned in matching.columns_set(files.schema, "insert").values():
         check_rules(files.schema, files.rules, assigned, site.altered, new=True)
-    check_written(site, files)
+    check_writer(site, files)

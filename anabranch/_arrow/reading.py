@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch._arrow.data_files import DataFile, data_files, reading
-from anabranch._arrow.dictionaries import small_in
+from anabranch._arrow.dictionaries import columns_with_small_dictionaries
 from anabranch._arrow.files import check_file, paths_of, rows_at_once
 from anabranch._arrow.site import Site
 from anabranch._protocol.layout.file_sets import FileSet, check_vectors
@@ -37,7 +37,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Part:
+class RowGroup:
     """A row group of a file.
 
     Attributes:
@@ -53,7 +53,7 @@ class Part:
     constants: Mapping[str, Any]
 
 
-Seen = Callable[[Part, pa.RecordBatch, int], Any]
+BatchReader = Callable[[RowGroup, pa.RecordBatch, int], Any]
 """What a reader makes of a batch; the number is the position in the file of the batch's first row. None drops the
 batch. Texts may come as dictionaries with indices (`plain`).
 """
@@ -63,8 +63,8 @@ def read(
     site: Site,
     files: FileSet,
     columns: Sequence[str],
-    seen: Seen,
-    is_wanted: Callable[[Part], bool] = lambda part: True,
+    seen: BatchReader,
+    is_wanted: Callable[[RowGroup], bool] = lambda part: True,
     most_bytes: int | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Yields the results of ``seen`` for the batches of these files, each with the file's path as in the log; file by
@@ -89,7 +89,7 @@ def read(
     yield from ((part.file.log, result) for part, results in results_by_part for result in results)
 
 
-def _size(part: Part) -> int:
+def _size(part: RowGroup) -> int:
     """Approximate size of a decompressed row group, in bytes."""
     return int(part.file.footer.row_group(part.group).total_byte_size)
 
@@ -128,7 +128,7 @@ def map_ahead(
     pool.shutdown()
 
 
-def _read_part(part: Part, stored: Struct, seen: Seen, files: FileSet) -> list[Any]:
+def _read_part(part: RowGroup, stored: Struct, seen: BatchReader, files: FileSet) -> list[Any]:
     results, batches = list[Any](), _batches(part, stored)
     while True:
         with reading(files, part.file.log):
@@ -139,7 +139,7 @@ def _read_part(part: Part, stored: Struct, seen: Seen, files: FileSet) -> list[A
         results += [] if result is None else [result]
 
 
-def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[Part]:
+def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[RowGroup]:
     """The row groups of files in which Arrow reads these columns just as Spark does."""
     constants = _constants(files, [name for name in columns if name in files.partition_columns])
     expected = file_schema(stored)
@@ -148,7 +148,7 @@ def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -
         first = 0
         for group in range(file.footer.num_row_groups):
             rows = file.footer.row_group(group).num_rows
-            yield Part(file, group, first, rows, values)
+            yield RowGroup(file, group, first, rows, values)
             first += rows
 
 
@@ -165,7 +165,7 @@ def _depends_on_zone(files: FileSet, field: Field) -> bool:
     return field.type == "timestamp" and names_no_instant(files.files, field.physical_name)
 
 
-def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
+def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
     """The rows of a row group, batch by batch, each with the position of its first row."""
     first, end = part.first, part.first + part.rows
     present = set(part.file.parquet.schema_arrow.names)
@@ -180,7 +180,11 @@ def _batches(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]
     with part.file.open_row_group(part.group, leaves) as opened:
         source = _parquet(opened, footer)
         count = rows_at_once(source, part.group, by_name)
-        repeated = small_in(opened, footer, part.group, texts) if texts and part.rows >= MANY_ROWS else ()
+        repeated = (
+            columns_with_small_dictionaries(opened, footer, part.group, texts)
+            if texts and part.rows >= MANY_ROWS
+            else ()
+        )
         source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
             yield _to_table_columns(batch, stored, part.constants), first
@@ -196,7 +200,7 @@ def _parquet(opened: pa.NativeFile, footer: pq.FileMetaData, dictionaries: Colle
     return pq.ParquetFile(opened, metadata=footer, read_dictionary=list(dictionaries) or None, pre_buffer=False)
 
 
-def _without_columns(part: Part, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
+def _without_columns(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
     """As `_batches`, for a file that has none of the columns."""
     for offset in range(0, part.rows, MANY_ROWS):
         rows = pa.RecordBatch.from_arrays([pa.nulls(min(MANY_ROWS, part.rows - offset))], [""])

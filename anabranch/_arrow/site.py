@@ -1,7 +1,7 @@
 """The site of a command: where its rows are, and what this process may do with them.
 
-Facts only; `anabranch._spark.writing.sites` creates a site with Spark, `alone` one without. Guarantee: Arrow at a site
-reads and writes what the session there would have read and written.
+Facts only; `anabranch._spark.writing.sites` creates a site with Spark, `site_without_spark` one without. Guarantee:
+Arrow at a site reads and writes what the session there would have read and written.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ class Site:
             raise Unsupported(f"Spark's executors are elsewhere, and the files take more than {most}")
 
 
-def alone(store: Store) -> Site:
+def site_without_spark(store: Store) -> Site:
     """The site of a process without Spark."""
     return Site(store, copies=True)

@@ -14,19 +14,19 @@ import pyarrow as pa
 from anabranch._arrow.reading import MOST_BYTES
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.schema.types import Field, Struct, arrow_type
-from anabranch._protocol.storing import Computed, cast_to_column, is_plain_column
+from anabranch._protocol.storing import ComputedExpression, cast_to_column, is_plain_column
 from anabranch._protocol.unsupported import Unsupported
 
 AT_ONCE = 1 << 16
 
 
-def check_assigned(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation]:
+def resolve_assignments(assignments: Mapping[str, Any], schema: Struct) -> dict[str, Computation]:
     """The computation of each assigned column's new value. Raises Unsupported if only Spark computes one of them."""
     return {name: _computation_to_store(value, schema.field(name)) for name, value in assignments.items()}
 
 
 def _computation_to_store(value: Any, field: Field) -> Computation:
-    if not isinstance(value, Computed):
+    if not isinstance(value, ComputedExpression):
         raise Unsupported(f"a value of the column {field.name} is not SQL text that can be parsed here")
     if value.computation.reason is not None:
         raise Unsupported(value.computation.reason)
@@ -48,7 +48,7 @@ def assign_values(rows: pa.Table, schema: Struct, values: Mapping[str, Computati
 
     Args:
         rows: the schema's columns, in their Arrow types.
-        values: column -> its new value (`check_assigned`).
+        values: column -> its new value (`resolve_assignments`).
 
     Raises:
         Unsupported: only Spark computes a value, or the values take too much memory.

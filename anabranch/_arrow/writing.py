@@ -21,7 +21,7 @@ from anabranch._arrow.reading import MOST_BYTES, map_ahead
 from anabranch._arrow.site import Site
 from anabranch._protocol.iceberg import folder_key
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.parquet_files import WrittenFile, nan_free, parquet_bytes, saying_nan_free
+from anabranch._protocol.parquet_files import WrittenFile, nan_free, nan_free_metadata, parquet_bytes
 from anabranch._protocol.partitions import HIVE_NULL, hive_segment, split, write_values
 from anabranch._protocol.schema.column_mapping import FIELD_ID, PARQUET_ID, file_schema, relabel
 from anabranch._protocol.schema.types import Field, Struct, decimal_of
@@ -68,7 +68,7 @@ def shape_of(files: FileSet, says: Mapping[str, str]) -> Shape:
 
 
 @contextmanager
-def undone(store: Store) -> Iterator[list[str]]:
+def remove_on_failure(store: Store) -> Iterator[list[str]]:
     """Collect the names of files that the block writes. If the block fails they are removed, so that another attempt
     may write to the same folder.
 
@@ -98,8 +98,8 @@ def put_all(
         Unsupported: only Spark writes such files.
         StagedFilesRemain: files of a failed attempt are left behind.
     """
-    check_written(site, files)
-    with undone(site.store) as names:
+    check_writer(site, files)
+    with remove_on_failure(site.store) as names:
         put = bind_context(lambda table: put_rows(site.store, folder, table, files, site.says, names))
         tables, most_bytes = _regroup_rows(rows, most_rows), 2 * MOST_BYTES
         written = map_ahead(put, tables, site.threads, waits=True, size_of=_size, most_bytes=most_bytes)
@@ -128,7 +128,7 @@ def _cut(rows: pa.Table, most_rows: int | None) -> Iterator[pa.Table]:
     yield from (rows.slice(first, most) for first in range(0, len(rows), most))
 
 
-def check_written(site: Site, files: FileSet) -> None:
+def check_writer(site: Site, files: FileSet) -> None:
     """Raises Unsupported unless this writer's files would hold the same as those of the session's own writer."""
     if not site.is_plain:
         raise Unsupported("the session's settings are for Spark's own reader and writer")
@@ -225,7 +225,7 @@ def check_folders(texts: Mapping[str, pa.Array]) -> None:
 
 def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape, names: list[str]) -> WrittenFile:
     nan_free_names = [shape.names[path] for path in nan_free(rows) if isinstance(path, str)]
-    data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **saying_nan_free(nan_free_names)}), shape.codec)
+    data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **nan_free_metadata(nan_free_names)}), shape.codec)
     name = f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet"
     names.append(name)  # first, because even a put that fails may leave something
     store.put(name, data)

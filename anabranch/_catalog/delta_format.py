@@ -38,7 +38,7 @@ def is_known(spark: SparkSession) -> bool:
     return _session_beside(spark) is not None
 
 
-def run_beside(spark: SparkSession, statement: str) -> list[Row]:
+def run_in_hidden_session(spark: SparkSession, statement: str) -> list[Row]:
     """Runs a statement in the hidden session of this one. Raises AnalysisException: as Spark does."""
     other, case = _session_beside(spark), spark.conf.get(_CASE, "false")
     with _beside.lock:

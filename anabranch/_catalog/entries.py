@@ -49,7 +49,7 @@ _closed = per_object("catalogs in memory")
 
 
 @dataclass(frozen=True)
-class Seen:
+class CatalogItem:
     """What Spark's catalog has under a name.
 
     Attributes:
@@ -91,7 +91,7 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
         UnreadableEntry: the table's location cannot be read. InvalidOption: the session hides it.
     """
     try:
-        seen = see(spark, name)
+        seen = find_item(spark, name)
         entry = None if seen is None or seen.is_temporary else _entry(spark, seen)
     except AnabranchError:  # some are AnalysisExceptions too
         raise
@@ -102,23 +102,23 @@ def look_up(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     return entry
 
 
-def _entry(spark: SparkSession, seen: Seen) -> Entry | StoredView | None:
+def _entry(spark: SparkSession, seen: CatalogItem) -> Entry | StoredView | None:
     if seen.is_view:
         stored = view_entries.entry(spark, seen.name)
         is_ours = stored is not None or has_own_delta(spark)
-        return stored if is_ours else view_entries.of_spark(spark, seen.name)
+        return stored if is_ours else view_entries.read_spark_view(spark, seen.name)
     if seen.text is None or not seen.is_delta or has_own_delta(spark):
         return None
     return table_entries.entry(seen.name, seen.text)
 
 
-def see(spark: SparkSession, name: Name) -> Seen | None:
+def find_item(spark: SparkSession, name: Name) -> CatalogItem | None:
     """What Spark has under a name, whatever its format: a temporary view, or else what the catalog holds.
 
     Raises:
         AnalysisException: the name is not possible. LoneSurrogate: the name is not valid Unicode.
     """
-    full = whole(spark, name)
+    full = complete_name(spark, name)
     check_text("The name of a table", name_to_sql(full))
     is_sessions, is_global = full[0].lower() == SESSIONS, full[-2].lower() == _GLOBAL
     schema = full[:-1] if is_sessions else (SESSIONS, _GLOBAL)
@@ -139,7 +139,7 @@ def _is_path(spark: SparkSession, name: Name) -> bool:
     return is_likely and not plain_catalog(spark).databaseExists(name_to_sql(name[:-1]))
 
 
-def list_tables(spark: SparkSession, schema: Name, pattern: str | None = None) -> list[Seen]:
+def list_tables(spark: SparkSession, schema: Name, pattern: str | None = None) -> list[CatalogItem]:
     """Lists a schema of Spark's own catalog, and the session's temporary views; empty if the schema does not exist."""
     like = literal("*" if pattern is None else pattern, spark)
     try:
@@ -151,24 +151,24 @@ def list_tables(spark: SparkSession, schema: Name, pattern: str | None = None) -
     return [_parse_listing_row(*row) for row in rows]
 
 
-def _parse_listing_row(schema: str, name: str, is_temporary: bool, details: str) -> Seen:
+def _parse_listing_row(schema: str, name: str, is_temporary: bool, details: str) -> CatalogItem:
     text = TableText.of(details)
-    return Seen((SESSIONS, schema, name), is_temporary or text.first("Type") == "VIEW", is_temporary, text)
+    return CatalogItem((SESSIONS, schema, name), is_temporary or text.first("Type") == "VIEW", is_temporary, text)
 
 
-def _is_named(seen: Seen, name: Name, spark: SparkSession) -> bool:
+def _is_named(seen: CatalogItem, name: Name, spark: SparkSession) -> bool:
     is_exact = (spark.conf.get("spark.sql.caseSensitive", None) or "").lower() == "true"
     listed, requested = seen.name[-1], name[-1]
     return listed == requested if is_exact else listed.lower() == requested.lower()
 
 
-def _see_elsewhere(spark: SparkSession, name: Name) -> Seen | None:
-    """As `see`, for catalogs other than Spark's own; Spark opens the table to answer."""
+def _see_elsewhere(spark: SparkSession, name: Name) -> CatalogItem | None:
+    """As `find_item`, for catalogs other than Spark's own; Spark opens the table to answer."""
     if not plain_catalog(spark).tableExists(_to_spark_name(name, spark)):
         return None
     table = get_spark_table(spark, name)
     full = (table.catalog or SESSIONS, *(table.namespace or ()), table.name)
-    return Seen(full, table.tableType == "VIEW" or table.isTemporary, table.isTemporary)
+    return CatalogItem(full, table.tableType == "VIEW" or table.isTemporary, table.isTemporary)
 
 
 def _to_spark_name(name: Name, spark: SparkSession) -> str:
@@ -198,7 +198,7 @@ def _setting(spark: SparkSession, name: str) -> str:
         return ""
 
 
-def whole(spark: SparkSession, name: Name) -> Name:
+def complete_name(spark: SparkSession, name: Name) -> Name:
     """Completes a name with the session's current catalog and schema."""
     if len(name) > 2 or (len(name) == 2 and _is_catalog(spark, name[0])):
         return name
@@ -214,19 +214,19 @@ def _is_catalog(spark: SparkSession, name: str) -> bool:
 
 def is_taken(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog or a temporary view of the session uses this name."""
-    return see(spark, name) is not None
+    return find_item(spark, name) is not None
 
 
 def is_temporary(spark: SparkSession, name: Name) -> bool:
     """Whether a temporary view of the session has this name."""
     try:
-        seen = see(spark, name)
+        seen = find_item(spark, name)
     except (AnalysisException, ParseException):
         return False
     return seen is not None and seen.is_temporary
 
 
-def can_be_kept(spark: SparkSession, name: Name) -> bool:
+def can_store_entries(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog of a whole name can store tables or views that point elsewhere. The name must be free."""
     if name[0].lower() == SESSIONS:
         return True
@@ -234,7 +234,7 @@ def can_be_kept(spark: SparkSession, name: Name) -> bool:
     return not any("MISSING_CATALOG_ABILITY" in row[0] for row in plan)
 
 
-def folder(spark: SparkSession, name: Name) -> str:
+def managed_folder(spark: SparkSession, name: Name) -> str:
     """The folder of a managed table of this whole name. Raises AnalysisException: SCHEMA_NOT_FOUND."""
     base = unquote(spark.catalog.getDatabase(_to_spark_name(name[:-1], spark)).locationUri)  # Spark gives a URI
     return f"{base.rstrip('/')}/{name[-1].lower()}"
@@ -333,6 +333,6 @@ def take(spark: SparkSession, entry: Entry) -> bool:
     return True
 
 
-def mark(spark: SparkSession, entry: Entry, to: Name | None) -> None:
+def mark_rename(spark: SparkSession, entry: Entry, to: Name | None) -> None:
     """Records in an entry the name that it moves to; None clears it. Raises Spark's AnalysisException: it is gone."""
     _DOORS[entry.kind].mark(spark, entry.name, to)

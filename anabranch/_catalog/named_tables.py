@@ -34,7 +34,7 @@ from anabranch.errors import (
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedTable:
     """A name that has a table, or is about to get one.
 
     Attributes:
@@ -52,7 +52,9 @@ class Named:
     foreign: bool = False
 
 
-def place(spark: SparkSession, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> Named:
+def locate(
+    spark: SparkSession, name: Name, location: Location | None = None, *, or_foreign: bool = False
+) -> NamedTable:
     """The location of the table of this name, or of a new one: ``location``, or the schema's folder.
 
     With ``or_foreign`` the name may be something else's in the catalog; the result is then marked as foreign.
@@ -61,21 +63,21 @@ def place(spark: SparkSession, name: Name, location: Location | None = None, *, 
         NameTaken: the name belongs to something else. UnknownSchema: the schema does not exist.
         NoPlaceForNames: its catalog cannot store views. InvalidOption: the table of this name is elsewhere.
     """
-    full = entries.whole(spark, name)
+    full = entries.complete_name(spark, name)
     entry = entries.find(spark, full)
     if entry is not None:
         if location is not None and open_log(location).table != open_log(entry.location).table:
             reason = f"the table {name_to_sql(full)} is at {entry.location}."
             raise InvalidOption(option="LOCATION", value=os.fspath(location), reason=reason)
-        return Named(entry.name, entry.location, entry.managed, entry)
-    if (other := entries.see(spark, full)) is not None:
+        return NamedTable(entry.name, entry.location, entry.managed, entry)
+    if (other := entries.find_item(spark, full)) is not None:
         if or_foreign and not other.is_temporary:
-            return Named(full, entries.folder(spark, full), managed=True, foreign=True)
+            return NamedTable(full, entries.managed_folder(spark, full), managed=True, foreign=True)
         raise NameTaken(name=name_to_sql(full), table=name_to_sql(full))
     check_place(spark, full)
     if location is not None:
-        return Named(full, open_log(location).table, managed=False)
-    return Named(full, _free_folder(entries.folder(spark, full)), managed=True)
+        return NamedTable(full, open_log(location).table, managed=False)
+    return NamedTable(full, _free_folder(entries.managed_folder(spark, full)), managed=True)
 
 
 def check_place(spark: SparkSession, name: Name) -> None:
@@ -86,7 +88,7 @@ def check_place(spark: SparkSession, name: Name) -> None:
     """
     if not entries.has_schema(spark, name[:-1]):
         raise UnknownSchema(name=name_to_sql(name), schema=name_to_sql(name[:-1]))
-    if not entries.can_be_kept(spark, name):
+    if not entries.can_store_entries(spark, name):
         raise NoPlaceForNames(name=name_to_sql(name), catalog=name[0])
 
 
@@ -97,7 +99,7 @@ def _free_folder(folder: str) -> str:
 
 
 @contextmanager
-def naming(spark: SparkSession, named: Named) -> Iterator[None]:
+def register_name(spark: SparkSession, named: NamedTable) -> Iterator[None]:
     """Names the table that is created, or written to, inside the block.
 
     A new managed table owns its folder from the beginning: a file next to its log records the owner.
@@ -122,7 +124,7 @@ def naming(spark: SparkSession, named: Named) -> Iterator[None]:
     _name(spark, named)
 
 
-def _claim(named: Named) -> None:
+def _claim(named: NamedTable) -> None:
     """Raises NameTaken if another table of this name is being created in the same folder."""
     try:
         open_log(named.location).store.put_if_absent(OWNER, name_to_sql(named.name).encode())
@@ -136,7 +138,7 @@ def _check_kept(spark: SparkSession, entry: Entry) -> None:
         raise UnknownTable(name=name_to_sql(entry.name))
 
 
-def _name(spark: SparkSession, named: Named) -> None:
+def _name(spark: SparkSession, named: NamedTable) -> None:
     snapshot = open_log(named.location).snapshot()
     entry = Entry(named.name, named.location, named.managed, entries.kind_for(spark, named.name))
     try:
@@ -194,7 +196,7 @@ def rename(spark: SparkSession, entry: Entry, to: Name) -> None:
         RenameUnfinished: it has two names, because another rename has not ended. UnknownTable: it is gone.
         InvalidOption: Spark manages its files, and moves none into another schema.
     """
-    target = (*entry.name[:-1], *to) if len(to) == 1 else entries.whole(spark, to)
+    target = (*entry.name[:-1], *to) if len(to) == 1 else entries.complete_name(spark, to)
     if _leads_to(entries.find(spark, target), entry) and _same(entry.moves_to, target):
         _finish(spark, entry, target)
         return
@@ -224,7 +226,7 @@ def move(spark: SparkSession, entry: Entry, target: Name) -> None:
     """
     snapshot = open_log(entry.location).snapshot()
     try:
-        entries.mark(spark, entry, target)
+        entries.mark_rename(spark, entry, target)
     except AnalysisException:
         if entries.is_taken(spark, entry.name):
             raise
@@ -234,7 +236,7 @@ def move(spark: SparkSession, entry: Entry, target: Name) -> None:
     try:
         entries.record(spark, moved, snapshot.schema, snapshot.metadata.description)
     except AnalysisException:
-        entries.mark(spark, entry, None)
+        entries.mark_rename(spark, entry, None)
         if entries.is_taken(spark, target):  # by another session, meanwhile
             raise NameTaken(name=name_to_sql(target), table=entry.location) from None
         raise
@@ -242,7 +244,7 @@ def move(spark: SparkSession, entry: Entry, target: Name) -> None:
     if now is None or not _leads_to(now, entry):
         entries.take(spark, moved)  # whoever took the old name owns the table now
         if now is not None:
-            entries.mark(spark, now, None)
+            entries.mark_rename(spark, now, None)
         raise UnknownTable(name=name_to_sql(entry.name))
     if not _same(now.moves_to, target):
         entries.take(spark, moved)  # of two concurrent renames, the later mark wins
@@ -258,7 +260,7 @@ def _finish(spark: SparkSession, entry: Entry, target: Name) -> None:
     new = entries.find(spark, target)
     if entries.take(spark, entry):
         if new is not None:
-            entries.mark(spark, new, None)
+            entries.mark_rename(spark, new, None)
         return
     if new is None or not _leads_to(new, entry) or new.came_from is None:
         return  # another session has completed this rename

@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 
 from anabranch._catalog import entries, named_tables
 from anabranch._catalog.entry import Entry, StoredView
-from anabranch._catalog.named_tables import Named
+from anabranch._catalog.named_tables import NamedTable
 from anabranch._catalog.names import OURS, Name, may_be_name, parts_of, path_in
-from anabranch._spark.columns.spark_tables import unlike_delta
+from anabranch._spark.columns.spark_tables import not_delta_error
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedTable:
     """A Delta table.
 
     Attributes:
@@ -57,18 +57,22 @@ class Resolver:
             self._known[name] = entries.look_up(self._spark, name)
         return self._known[name]
 
-    def find(self, identifier: Any) -> Resolved | None:
+    def find(self, identifier: Any) -> ResolvedTable | None:
         """The table of a name, or of ``delta.`path` ``; None if it is Spark's own."""
         name = parts_of(identifier) if isinstance(identifier, str) else None
         if name is None:
             return None
         path = self.path(name)
         if path is not None:
-            return Resolved(path)
+            return ResolvedTable(path)
         entry = self.look_up(name)
-        return Resolved(entry.location, entries.whole(self._spark, name), entry) if isinstance(entry, Entry) else None
+        return (
+            ResolvedTable(entry.location, entries.complete_name(self._spark, name), entry)
+            if isinstance(entry, Entry)
+            else None
+        )
 
-    def require_table(self, identifier: Any) -> Resolved:
+    def require_table(self, identifier: Any) -> ResolvedTable:
         """As `find`, for names that must be a Delta table's.
 
         Raises:
@@ -80,21 +84,21 @@ class Resolver:
             raise InvalidOption(option="name", value=identifier, reason="it takes the name of a table.")
         table = self.find(identifier)
         if table is None:
-            raise unlike_delta(self._spark, name)
+            raise not_delta_error(self._spark, name)
         return table
 
-    def anywhere(self, path_or_name: Location) -> Resolved:
+    def anywhere(self, path_or_name: Location) -> ResolvedTable:
         """The table of a path or name, where a path comes first; it need not exist."""
         if not may_be_name(path_or_name) or open_log(path_or_name).exists():
-            return Resolved(path_or_name)
-        return self.find(path_or_name) or Resolved(path_or_name)
+            return ResolvedTable(path_or_name)
+        return self.find(path_or_name) or ResolvedTable(path_or_name)
 
-    def target(self, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> Named | str:
+    def target(self, name: Name, location: Location | None = None, *, or_foreign: bool = False) -> NamedTable | str:
         """The location of the table of this name, or of a new one: the path if it is one, or the result of
-        `named_tables.place`.
+        `named_tables.locate`.
 
         Raises:
             NameTaken, UnknownSchema, NoPlaceForNames, InvalidOption: no table can be created under it.
         """
         path = self.path(name)
-        return named_tables.place(self._spark, name, location, or_foreign=or_foreign) if path is None else path
+        return named_tables.locate(self._spark, name, location, or_foreign=or_foreign) if path is None else path

@@ -11,7 +11,7 @@ import hashlib
 
 from pyspark.sql import SparkSession
 
-from anabranch._catalog.delta_format import is_known, run_beside
+from anabranch._catalog.delta_format import is_known, run_in_hidden_session
 from anabranch._catalog.entry import Entry, Kind
 from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._catalog.properties import (
@@ -87,7 +87,7 @@ def _run(spark: SparkSession, statement: str, name: Name) -> None:
     if not is_known(spark):
         instead = "Use a classic session of Spark without other formats in its catalog, or delta-spark."
         raise NotBuilt(what=f"A change of the catalog's table {name_to_sql(name)} from this session", instead=instead)
-    run_beside(spark, statement)
+    run_in_hidden_session(spark, statement)
 
 
 def _mark(location: str) -> str:

@@ -70,7 +70,7 @@ def entry(spark: SparkSession, name: Name) -> Entry | StoredView | None:
     return Entry(name, properties[LOCATION], is_managed, Kind.VIEW, False, shown, moves_to, came_from)
 
 
-def of_spark(spark: SparkSession, name: Name) -> StoredView | None:
+def read_spark_view(spark: SparkSession, name: Name) -> StoredView | None:
     """A persistent view of Spark's own, which may read Delta tables; None where Spark shows no query.
 
     Raises:

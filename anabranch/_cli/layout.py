@@ -15,7 +15,7 @@ GAP = 3
 
 
 @dataclass(frozen=True)
-class Laid:
+class TextTable:
     """A table as text: its header and its lines, and the columns without room.
 
     Attributes:
@@ -30,7 +30,7 @@ class Laid:
 
 def lay_out(
     columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None, importance: Sequence[str] = ()
-) -> Laid:
+) -> TextTable:
     """A table in ``room`` columns of a terminal, or as wide as needed if that is None.
 
     Args:
@@ -41,14 +41,16 @@ def lay_out(
     """
     cells = [[visible(" ".join(text.splitlines())) for text in row] for row in (columns, *rows)]
     widths = {name: max(cell_len(row[i]) for row in cells) for i, name in enumerate(columns)}
-    visible_names = set(fitting(widths, (*importance, *(name for name in columns if name not in importance)), room))
+    visible_names = set(
+        choose_columns(widths, (*importance, *(name for name in columns if name not in importance)), room)
+    )
     shown = [i for i, name in enumerate(columns) if name in visible_names]
     lines = [_line([row[i] for i in shown], [widths[columns[i]] for i in shown]) for row in cells]
     left_out = tuple(name for name in columns if name not in visible_names)
-    return Laid(lines[0], tuple(lines[1:]), left_out, tuple(widths[columns[i]] for i in shown))
+    return TextTable(lines[0], tuple(lines[1:]), left_out, tuple(widths[columns[i]] for i in shown))
 
 
-def fitting(widths: Mapping[str, int], importance: Sequence[str], room: int | None) -> tuple[str, ...]:
+def choose_columns(widths: Mapping[str, int], importance: Sequence[str], room: int | None) -> tuple[str, ...]:
     """Chooses the columns that fit, by their importance; the most important one always does.
 
     Example:

@@ -26,7 +26,7 @@ from anabranch.errors.visible import amount
 if TYPE_CHECKING:
     from anabranch._catalog.entry import Entry
     from anabranch.commands.maintenance.fsck import Repair
-    from anabranch.commands.maintenance.vacuum import Vacuumed
+    from anabranch.commands.maintenance.vacuum import VacuumResult
 
 _SHOWN_FILES = 50
 PartitionFilter = Annotated[str | None, typer.Option(help="Only partitions for which this is TRUE.")]
@@ -226,7 +226,7 @@ class _ProgressBars:
         self._progress.update(self._bars[step], completed=done, total=of)
 
 
-def _print_vacuum(result: Vacuumed) -> None:
+def _print_vacuum(result: VacuumResult) -> None:
     rows = [{"file": file.name, "bytes": file.size} for file in result.files[:_SHOWN_FILES]]
     if rows:
         print_table(("file", "bytes"), rows)
@@ -237,7 +237,7 @@ def _print_vacuum(result: Vacuumed) -> None:
         print_text(f"✗ {name}: {reason}", style="red")
 
 
-def _sum_of(result: Vacuumed) -> str:
+def _sum_of(result: VacuumResult) -> str:
     """A summary of a VACUUM, in one line."""
     spared = f"; {amount(len(result.spared), 'running job')} spared" if result.spared else ""
     if not result.files and not result.failed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from anabranch._api.table import Table
 from anabranch._api.table_texts import TableTexts
 from anabranch._arrow.backend import ArrowBackend
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._expressions.blocks import strip_qualifiers
 from anabranch._expressions.tokens import asks_a_query
 from anabranch._log.lazy import lazy
@@ -78,7 +78,7 @@ class PathTable:
     @property
     def backend(self) -> ArrowBackend:
         """The backend that reads and writes its rows."""
-        return ArrowBackend(alone(self.snapshot.store))
+        return ArrowBackend(site_without_spark(self.snapshot.store))
 
     @property
     def no_files(self) -> FileSet:

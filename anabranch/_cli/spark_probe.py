@@ -15,7 +15,7 @@ from anabranch._cli.diagnosis import Check
 from anabranch._cli.store_probe import cleanup_checks, own_folder
 from anabranch._spark.frames.failures import reason_of
 from anabranch._spark.reading.paths import spark_root
-from anabranch._spark.sessions.connectors import check_reached
+from anabranch._spark.sessions.connectors import check_reachable
 from anabranch._storage import open_store
 from anabranch._storage.contract import Store
 from anabranch.errors import AnabranchError
@@ -51,7 +51,7 @@ def check_write_and_read(spark: SparkSession, root: str, folder: str) -> Check:
 
 def _reason(error: Exception, root: str) -> str:
     try:
-        check_reached(error, root)
+        check_reachable(error, root)
     except AnabranchError as reached:
         return reached.message
     return reason_of(error)

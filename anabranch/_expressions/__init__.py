@@ -24,7 +24,7 @@ from anabranch._expressions.dialect import TokenizedText
 from anabranch._expressions.endings import prevent_alias
 from anabranch._expressions.merge_expressions import analyze_merge, check_order, parameters_of
 from anabranch._expressions.printed_columns import check_assigned, column_condition, column_value
-from anabranch._expressions.sides import Sides, evolve_by_clause, resolve_assignments
+from anabranch._expressions.sides import MergeColumns, evolve_by_clause, resolve_assignments
 from anabranch._expressions.tokens import (
     DETERMINISTIC,
     asks_a_query,
@@ -35,15 +35,15 @@ from anabranch._expressions.tokens import (
     tokens_of,
     with_fixed_clock,
 )
-from anabranch._expressions.unusable import unusable
+from anabranch._expressions.unusable import describe_unusable
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.predicates import Unknown
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch.errors import NotBuilt
 
 __all__ = [
     "Context",
-    "Sides",
+    "MergeColumns",
     "resolve_assignments",
     "assignment",
     "check_assigned",
@@ -55,7 +55,7 @@ __all__ = [
     "evolve_by_clause",
     "parameters_of",
     "analyze_merge",
-    "unusable",
+    "describe_unusable",
 ]
 
 
@@ -94,7 +94,7 @@ def condition(
     return Condition(tokenized.text, predicate, is_plain and is_own, expression, columns, computation=computation)
 
 
-def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> Computed:
+def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ...] = ()) -> ComputedExpression:
     """Parse a value to be assigned, with the clock fixed; it may depend on its own row only. ``names`` as for
     `condition`.
 
@@ -109,4 +109,4 @@ def assignment(text: str | TokenizedText, context: Context, names: tuple[str, ..
     if has_window(fixed.tokens):
         what = f"a window in the assignment {tokenized.text}"
         raise NotBuilt(what=what, instead="Compute it first, and join the result.")
-    return Computed(prevent_alias(fixed, context.table), computation_of(fixed.text, context))
+    return ComputedExpression(prevent_alias(fixed, context.table), computation_of(fixed.text, context))

@@ -17,18 +17,18 @@ from anabranch._protocol.expressions.resolving import Columns, Scope
 from anabranch._protocol.expressions.skipping import Named, of_table, predicate_of
 from anabranch._protocol.expressions.skipping import called_functions as called_by_skipping
 from anabranch._protocol.expressions.syntax import Interval, Lambda, Literal, Name, Operation, Syntax, all_parts
-from anabranch._protocol.expressions.tree import Expression, Foreign, functions_of
-from anabranch._protocol.expressions.words import NotUnderstood, without_comments
+from anabranch._protocol.expressions.tree import Expression, SparkOnly, functions_of
+from anabranch._protocol.expressions.words import ParseError, without_comments
 from anabranch._protocol.predicates import Predicate, Unknown
 from anabranch._protocol.schema.types import Struct
 
 _NOTHING = Unknown()
-HIDDEN = Computation(Foreign("the session has a function of its own under a name that is called"))
+HIDDEN = Computation(SparkOnly("the session has a function of its own under a name that is called"))
 """The computation of a text that calls a function which the session has replaced."""
 
 
 @dataclass(frozen=True)
-class Said:
+class SkippingPredicate:
     """What skipping can use of a condition.
 
     Attributes:
@@ -46,11 +46,11 @@ class Said:
         return self.predicate if is_own else self.otherwise
 
 
-def analyze_for_skipping(tree: Expression, context: Context, named: Named = of_table) -> Said:
+def analyze_for_skipping(tree: Expression, context: Context, named: Named = of_table) -> SkippingPredicate:
     """What skipping can use of a tree; ``named`` resolves its columns."""
     predicate, called = predicate_of(tree, context.tzinfo, named), called_by_skipping(tree)
     otherwise = predicate_of(tree, context.tzinfo, named, calls=False) if called else predicate
-    return Said(predicate, otherwise, called if otherwise != predicate else frozenset())
+    return SkippingPredicate(predicate, otherwise, called if otherwise != predicate else frozenset())
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Reading:
     computation: Computation
     syntax: Syntax | None = None
 
-    def for_skipping(self, context: Context, named: Named = of_table) -> Said:
+    def for_skipping(self, context: Context, named: Named = of_table) -> SkippingPredicate:
         """What skipping can use of it; ``named`` as for `analyze_for_skipping`."""
-        return analyze_for_skipping(self.computation.tree, context, named) if self.ends_alike else Said()
+        return analyze_for_skipping(self.computation.tree, context, named) if self.ends_alike else SkippingPredicate()
 
     @property
     def ends_alike(self) -> bool:
@@ -85,8 +85,8 @@ def reading_of(text: str, context: Context, columns: Columns | None = None) -> R
     bare = without_comments(text)
     try:
         syntax = syntax_over(text, context.schema)
-    except NotUnderstood as error:
-        return Reading(bare, Computation(Foreign(f"{error.found}: {error.reason}")))
+    except ParseError as error:
+        return Reading(bare, Computation(SparkOnly(f"{error.found}: {error.reason}")))
     return Reading(bare, resolve_computation(syntax, context, columns), syntax)
 
 
@@ -109,7 +109,7 @@ def computation_of(text: str, context: Context) -> Computation:
     return computation if not called or context.is_builtin(called) else HIDDEN
 
 
-def own(reading: Reading, context: Context) -> tuple[Predicate, Computation]:
+def resolve_in_session(reading: Reading, context: Context) -> tuple[Predicate, Computation]:
     """The predicate that skipping can use of a condition, and its computation; the session is queried at most once."""
     usable = reading.for_skipping(context)
     called = usable.called | called_functions(reading.computation)
@@ -137,14 +137,14 @@ def conjuncts(text: str, context: Context) -> list[tuple[str, Predicate]]:
         return [(text, Unknown())]
     parts = list(split_conjuncts(reading.syntax))
     trees = (resolve_computation(part, context).tree for part in parts)
-    usable = [analyze_for_skipping(tree, context) if reading.ends_alike else Said() for tree in trees]
+    usable = [analyze_for_skipping(tree, context) if reading.ends_alike else SkippingPredicate() for tree in trees]
     return [
         (reading.text[part.start : part.stop], predicate)
         for part, predicate in zip(parts, _resolve_predicates(usable, context), strict=True)
     ]
 
 
-def _resolve_predicates(facts: list[Said], context: Context) -> list[Predicate]:
+def _resolve_predicates(facts: list[SkippingPredicate], context: Context) -> list[Predicate]:
     """The predicates that hold in a session, which is queried once, if at all."""
     called = frozenset[str]().union(*(fact.called for fact in facts))
     is_own = not called or context.is_builtin(called)

@@ -14,7 +14,7 @@ from typing import Any
 
 from anabranch._expressions.computations import (
     HIDDEN,
-    Said,
+    SkippingPredicate,
     called_functions,
     reading_of,
     resolve_computation,
@@ -31,17 +31,17 @@ from anabranch._expressions.printed_columns import (
     is_row_local,
     split_dotted,
 )
-from anabranch._expressions.sides import Reading, Sides
+from anabranch._expressions.sides import MergeColumns, Reading
 from anabranch._expressions.tokens import BARE_FUNCTIONS, CLOCKS, DETERMINISTIC, calls, check_and_fix_clock, has_window
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions import syntax as S
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, Matching, SourceColumn, When, name_in_table
+from anabranch._protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, MergePlan, SourceColumn, When, name_in_table
 from anabranch._protocol.schema.assignments import leaves, map_values
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch.errors import InvalidOption, NotBuilt
 
-_NOTHING = Said()
+_NOTHING = SkippingPredicate()
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class _ParsedExpression:
 
     expression: Any
     called: frozenset[str] | None
-    skipping: Said = _NOTHING
+    skipping: SkippingPredicate = _NOTHING
     syntax: S.Syntax | None = None
     computation: Computation = UNREAD
 
@@ -65,7 +65,7 @@ class _ParsedExpression:
         """The expression, with its computation if every function is Spark's own."""
         if isinstance(self.expression, SourceColumn):
             return self.expression
-        return Computed(self.expression, self.computation if is_own else HIDDEN)
+        return ComputedExpression(self.expression, self.computation if is_own else HIDDEN)
 
 
 def check_order(clauses: Sequence[Any]) -> None:
@@ -81,7 +81,9 @@ def check_order(clauses: Sequence[Any]) -> None:
             raise InvalidOption(option="condition", value=None, reason=reason)
 
 
-def analyze_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Context) -> tuple[Condition, Matching]:
+def analyze_merge(
+    on: Any, clauses: Sequence[Clause], sides: MergeColumns, context: Context
+) -> tuple[Condition, MergePlan]:
     """The predicate of a MERGE's condition on the table's rows alone, and its matching, with every clock fixed.
 
     Args:
@@ -98,7 +100,7 @@ def analyze_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Con
     expressions = [first, *(r for clause in parsed for r in _expressions_of(clause))]
     row_local, is_own = _check_row_local(expressions, first.skipping, context)
     keys, rest = _split_keys(first, sides, context)
-    matching = Matching(
+    matching = MergePlan(
         first.expression,
         tuple(_for_engine(clause, is_own=is_own) for clause in parsed),
         sides.target,
@@ -111,7 +113,7 @@ def analyze_merge(on: Any, clauses: Sequence[Clause], sides: Sides, context: Con
     return Condition(expression_text(on), predicate, row_local, first.expression, None), matching
 
 
-def _parse_clause(clause: Clause, sides: Sides, context: Context) -> Clause:
+def _parse_clause(clause: Clause, sides: MergeColumns, context: Context) -> Clause:
     """A clause with parsed expressions."""
     condition = None if clause.condition is None else _parse_expression(clause.condition, sides, context, clause.when)
     values = map_values(clause.values, lambda value: _parse_expression(value, sides, context, clause.when))
@@ -129,7 +131,7 @@ def _for_engine(clause: Clause, *, is_own: bool) -> Clause:
     )
 
 
-def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
+def parameters_of(where: Condition, matching: MergePlan) -> dict[str, str]:
     """The parameters of a MERGE in the history, in Delta's names and form: JSON texts."""
     return {
         "predicate": json.dumps([where.text], ensure_ascii=False),
@@ -139,7 +141,7 @@ def parameters_of(where: Condition, matching: Matching) -> dict[str, str]:
     }
 
 
-def _predicates_json(matching: Matching, when: When) -> str:
+def _predicates_json(matching: MergePlan, when: When) -> str:
     predicates = []
     for clause in matching.of(when):
         predicate = {} if clause.condition is None else {"predicate": expression_text(clause.condition)}
@@ -147,7 +149,9 @@ def _predicates_json(matching: Matching, when: When) -> str:
     return json.dumps(predicates, ensure_ascii=False, separators=(",", ":"))
 
 
-def _check_row_local(reads: Sequence[_ParsedExpression], usable: Said, context: Context) -> tuple[bool, bool]:
+def _check_row_local(
+    reads: Sequence[_ParsedExpression], usable: SkippingPredicate, context: Context
+) -> tuple[bool, bool]:
     """Whether every expression is row-local; and whether each function that a row-local expression, a computation here
     or skipping needs is Spark's own. The session is queried once, since each query takes time.
     """
@@ -162,7 +166,9 @@ def _called_functions(read: _ParsedExpression) -> frozenset[str]:
     return called_functions(read.computation)
 
 
-def _parse_expression(expression: Any, sides: Sides, context: Context, when: When = "matched") -> _ParsedExpression:
+def _parse_expression(
+    expression: Any, sides: MergeColumns, context: Context, when: When = "matched"
+) -> _ParsedExpression:
     if isinstance(expression, SourceColumn):
         return _ParsedExpression(expression, frozenset())
     if isinstance(expression, str):
@@ -181,7 +187,7 @@ def _parse_expression(expression: Any, sides: Sides, context: Context, when: Whe
     )
 
 
-def _parse_text(text: str, sides: Sides, context: Context, when: When) -> _ParsedExpression:
+def _parse_text(text: str, sides: MergeColumns, context: Context, when: When) -> _ParsedExpression:
     context = replace(context, schema=sides.all_columns)
     tokenized = check_and_fix_clock(shallow(TokenizedText(text), context.table), context)
     if has_window(tokenized.tokens):
@@ -198,7 +204,7 @@ def _parse_text(text: str, sides: Sides, context: Context, when: When) -> _Parse
 
 
 def _split_keys(
-    on: _ParsedExpression, sides: Sides, context: Context
+    on: _ParsedExpression, sides: MergeColumns, context: Context
 ) -> tuple[tuple[tuple[str, str], ...], Computation]:
     """The pairs of columns of table and source that ON requires to be equal, where each name is unambiguous; and the
     rest of its condition.

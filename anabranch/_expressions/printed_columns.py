@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from anabranch._expressions.computations import Reading, own, resolve_computation
+from anabranch._expressions.computations import Reading, resolve_computation, resolve_in_session
 from anabranch._expressions.context import Context
 from anabranch._expressions.printed_syntax import Named, parts_of, syntax_of
 from anabranch._expressions.tokens import BARE_FUNCTIONS, CLOCKS, OPERATORS, SPECIAL_MOMENTS
@@ -22,11 +22,11 @@ from anabranch._protocol.expressions import syntax as S
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.resolving import Columns
 from anabranch._protocol.expressions.spelling import to_sql
-from anabranch._protocol.expressions.tree import Apply, Expression, Foreign
+from anabranch._protocol.expressions.tree import Apply, Expression, SparkOnly
 from anabranch._protocol.predicates import Unknown
 from anabranch._protocol.schema.leaves import leaves_of
 from anabranch._protocol.schema.types import Struct
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch.errors import InvalidArgument, NotBuilt
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)
@@ -59,7 +59,7 @@ _BEFORE_PARENTHESIS = re.compile(r"(?<![^\s(),'\"])([^\s(),'\"]++)\s*+\(")
 _ENDS_LIKE_A_CALL = re.compile(r"[\w>]*?[A-Za-z_>\]]")
 """Matches the text before a parenthesis, reversed."""
 _JOINING = ("and", "or", "not")
-_AMBIGUOUS = Reading("", Computation(Foreign("what a Column prints may mean two things")))
+_AMBIGUOUS = Reading("", Computation(SparkOnly("what a Column prints may mean two things")))
 
 
 def column_condition(column: Any, context: Context, alias: str | None = None, *, queries: bool = False) -> Condition:
@@ -76,7 +76,7 @@ def column_condition(column: Any, context: Context, alias: str | None = None, *,
     if queries and _has_query(text):
         return Condition(text=_readable(text), predicate=Unknown(), row_local=False, expression=column, asks=True)
     _refuse_query(text)
-    predicate, computation = own(column_reading(column, context, alias), context)
+    predicate, computation = resolve_in_session(column_reading(column, context, alias), context)
     row_local = computation.reason is None or is_row_local(column)
     return Condition(sql, predicate, row_local, expression=column, columns=None, computation=computation)
 
@@ -88,7 +88,7 @@ def column_value(column: Any, context: Context, alias: str | None = None) -> Com
         NotBuilt: it holds a subquery or a window.
     """
     check_assigned(column)
-    return own(column_reading(column, context, alias), context)[1]
+    return resolve_in_session(column_reading(column, context, alias), context)[1]
 
 
 def column_reading(
@@ -131,7 +131,7 @@ def _join_trees(one: Expression, other: Expression) -> Expression:
         return one
     if isinstance(one, Apply) and isinstance(other, Apply) and one.function.name == other.function.name in _JOINING:
         return replace(one, arguments=tuple(map(_join_trees, one.arguments, other.arguments)))
-    return Foreign("a number that a Column prints may be a decimal", type=one.type)
+    return SparkOnly("a number that a Column prints may be a decimal", type=one.type)
 
 
 def names_in(schema: Struct, alias: str | None = None) -> Named:
@@ -188,7 +188,7 @@ def check_assigned(column: Any) -> None:
 
 def expression_text(expression: Any) -> str:
     """A Column as SQL where its print is certain, else its print, for people; a text is returned as it is."""
-    if isinstance(expression, Computed):
+    if isinstance(expression, ComputedExpression):
         expression = expression.expression
     if isinstance(expression, str):
         return expression

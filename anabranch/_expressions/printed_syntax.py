@@ -152,7 +152,7 @@ class _Reading:
         match self.named(text), self._constant(text):
             case tuple(parts), None:
                 return S.Name(parts, tuple(True for _ in parts))
-            case None, S.Literal() | S.Call() | S.Typed() as constant:
+            case None, S.Literal() | S.Call() | S.TypedLiteral() as constant:
                 return constant
         raise _Ambiguous
 
@@ -167,7 +167,7 @@ class _Reading:
     def _date_or_timestamp(self, text: str) -> S.Syntax | None:
         """A date, or a timestamp converted to UTC: it is printed in the JVM's zone, so all zones have to agree."""
         if _DATE.fullmatch(text):
-            return S.Typed("date", S.Literal("text", text, f"'{text}'"))
+            return S.TypedLiteral("date", S.Literal("text", text, f"'{text}'"))
         if not _TIMESTAMP.fullmatch(text):
             return None
         wall = dt.datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f")
@@ -177,7 +177,7 @@ class _Reading:
         if self.zone is None or len(offsets) > 1:
             return None
         utc = wall.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f") + " UTC"
-        return S.Typed("timestamp", S.Literal("text", utc, f"'{utc}'"))
+        return S.TypedLiteral("timestamp", S.Literal("text", utc, f"'{utc}'"))
 
 
 def _operation_or_call(name: str, operands: tuple[S.Syntax, ...]) -> S.Syntax:

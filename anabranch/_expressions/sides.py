@@ -36,7 +36,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Sides:
+class MergeColumns:
     """The two sides of a MERGE, for resolving the names in its expressions.
 
     Attributes:
@@ -140,7 +140,7 @@ def _leads_somewhere(path: Sequence[str], kind: DataType) -> bool:
 
 
 def resolve_assignments(
-    values: Mapping[str, Any] | None, option: str, sides: Sides, context: Context, *, keeps: bool = False
+    values: Mapping[str, Any] | None, option: str, sides: MergeColumns, context: Context, *, keeps: bool = False
 ) -> dict[str, Any]:
     """The values of an update or insert under the table's own spelling of its columns; None means ``*``.
 
@@ -163,7 +163,7 @@ def resolve_assignments(
 
 
 def evolve_by_clause(
-    values: Mapping[str, Any] | None, schema: Struct, sides: Sides, widened: Callable[[Struct, Struct], Struct]
+    values: Mapping[str, Any] | None, schema: Struct, sides: MergeColumns, widened: Callable[[Struct, Struct], Struct]
 ) -> Struct:
     """Add the new columns of a clause: for ``*`` all that the source has, else those that the keys name.
 
@@ -181,7 +181,7 @@ def evolve_by_clause(
     return schema
 
 
-def path_of(key: str, sides: Sides, context: Context) -> Path:
+def path_of(key: str, sides: MergeColumns, context: Context) -> Path:
     """The table's column, or member of one, that a key such as ``x``, ``t.x``, ``t.`a b` `` or ``s.x`` refers to.
 
     Raises:
@@ -193,20 +193,20 @@ def path_of(key: str, sides: Sides, context: Context) -> Path:
     return path
 
 
-def _has_own_value(field: Field, sides: Sides, *, inserts: bool) -> bool:
+def _has_own_value(field: Field, sides: MergeColumns, *, inserts: bool) -> bool:
     """Whether the table gives a column a value that the source lacks."""
     is_identity = STEP in field.metadata
     has_value = is_identity or generation_of(field) is not None or (inserts and default_of(field) is not None)
     return has_value and sides.source_column(field.name) is None
 
 
-def _find_path(key: str, sides: Sides, columns: Struct) -> Path | None:
+def _find_path(key: str, sides: MergeColumns, columns: Struct) -> Path | None:
     """The first existing column among the readings of a key."""
     paths = (find_path(path, columns) for path in _readings_of(key, sides))
     return next((path for path in paths if path is not None), None)
 
 
-def _readings_of(key: str, sides: Sides) -> list[Sequence[str]]:
+def _readings_of(key: str, sides: MergeColumns) -> list[Sequence[str]]:
     """The paths that a key can mean, as Spark tries them; the last one is a column of just this name."""
     parts = name_parts(key)
     return [*reversed(sides.paths("target", parts)), [key]] if parts else [[key]]
@@ -221,7 +221,7 @@ def _select_path(path: Sequence[str], columns: Struct) -> Struct:
     return Struct((replace(match, type=inner),)) if inner.fields else Struct()
 
 
-def _star(sides: Sides, context: Context, *, keeps: bool) -> dict[str, Any]:
+def _star(sides: MergeColumns, context: Context, *, keeps: bool) -> dict[str, Any]:
     if sides.evolved is None:
         clause = "UPDATE" if keeps else "INSERT"
         fields = [f for f in sides.table if not _has_own_value(f, sides, inserts=not keeps)]
@@ -230,7 +230,7 @@ def _star(sides: Sides, context: Context, *, keeps: bool) -> dict[str, Any]:
     return {field.name: _evolved_value(field, sides, keeps=keeps) for field in present}
 
 
-def _evolved_value(field: Field, sides: Sides, *, keeps: bool) -> Any:
+def _evolved_value(field: Field, sides: MergeColumns, *, keeps: bool) -> Any:
     """The value of a column from the source; only the source's members of a struct, where the others keep theirs."""
     column = sides.source_column(field.name)
     assert column is not None
@@ -251,7 +251,7 @@ def _restrict_to_source(value: SourceColumn, source: DataType, target: DataType)
     return value if is_whole else Members(parts, value)
 
 
-def _from_source(field: Field, sides: Sides, context: Context, clause: str) -> SourceColumn:
+def _from_source(field: Field, sides: MergeColumns, context: Context, clause: str) -> SourceColumn:
     name = sides.source_column(field.name)
     if name is None:
         raise SchemaMismatch(

@@ -7,13 +7,13 @@ import re
 from anabranch._expressions.computations import unknown_names
 from anabranch._expressions.context import Context
 from anabranch._protocol.expressions.computation import syntax_over
-from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch._protocol.expressions.words import ParseError
 from anabranch.errors import InvalidCondition, UnreadableExpression
 
 _WORD = re.compile(r"\w+|.")
 
 
-def unusable(text: str, context: Context) -> InvalidCondition:
+def describe_unusable(text: str, context: Context) -> InvalidCondition:
     """The error of a condition that cannot be parsed or resolved on a table.
 
     Returns:
@@ -21,7 +21,7 @@ def unusable(text: str, context: Context) -> InvalidCondition:
     """
     try:
         strangers = unknown_names(syntax_over(text, context.schema), context.schema)
-    except NotUnderstood as error:
+    except ParseError as error:
         return UnreadableExpression(expression=text, table=context.table, reason=_describe_error(error, text))
     columns = ", ".join(context.schema.names)
     complaint = f"{', '.join(strangers)} {'is none' if len(strangers) == 1 else 'are none'} of its columns"
@@ -29,7 +29,7 @@ def unusable(text: str, context: Context) -> InvalidCondition:
     return InvalidCondition(expression=text, table=context.table, reason=reason)
 
 
-def _describe_error(error: NotUnderstood, text: str) -> str:
+def _describe_error(error: ParseError, text: str) -> str:
     near = None if error.ends else _WORD.match(text, max(error.at, 0))
     if near is None:
         return "it has a syntax error at its end."

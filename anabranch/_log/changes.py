@@ -39,7 +39,7 @@ from anabranch._protocol.change_feed import (
     changes_from_cdc,
     changes_nothing,
     derive_changes,
-    records,
+    records_changes,
     unreadable,
 )
 from anabranch._protocol.in_commit_timestamps import IN_COMMIT
@@ -159,7 +159,7 @@ def _version_of(entry: Entry) -> int:
 
 def check_recorded(table: str, metadata: Metadata, at: tuple[int, int, int]) -> None:
     """Raises ChangeDataNotRecorded unless the feed is enabled; ``at`` are the version, and both ends of the range."""
-    if not records(metadata):
+    if not records_changes(metadata):
         version, start, end = at
         raise ChangeDataNotRecorded(table=table, version=version, start=start, end=end)
 
@@ -175,13 +175,13 @@ def _check_columns(table: str, first: Metadata, commits: list[Commit], target: S
     start = commits[0].version
     facts = {"table": table, "start": start, "end": end, "read_version": target.version}
     for commit in commits[1:]:
-        if commit.head.metadata is not None and (why := misfit(commit.head.metadata, target.metadata)):
+        if commit.head.metadata is not None and (why := describe_mismatch(commit.head.metadata, target.metadata)):
             raise ChangeSchemaChanged(version=commit.version, reason=why, **facts)
-    if why := misfit(first, target.metadata):
+    if why := describe_mismatch(first, target.metadata):
         raise ChangeSchemaDiffers(version=start, reason=why, **facts)
 
 
-def misfit(older: Metadata, newer: Metadata) -> str | None:
+def describe_mismatch(older: Metadata, newer: Metadata) -> str | None:
     """The reason why rows of one version cannot be read whole with the columns of a newer one; None where they can."""
     if older.partition_columns != newer.partition_columns:
         return "the table is partitioned by other columns"

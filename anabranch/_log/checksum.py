@@ -190,7 +190,7 @@ _COMPARED = {
 }
 
 
-def first_of(commit: Commit) -> Checksum | None:
+def first_checksum(commit: Commit) -> Checksum | None:
     """The checksum of version 0, which holds what its commit adds."""
     if commit.head.metadata is None or commit.head.protocol is None:
         return None

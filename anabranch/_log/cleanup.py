@@ -30,7 +30,7 @@ from anabranch._log.file_names import (
     compacted_range,
     first_name,
 )
-from anabranch._log.segment import contiguous
+from anabranch._log.segment import check_contiguous
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.features.known import CHECKPOINT_PROTECTION
 from anabranch._protocol.features.table_features import check_readable, writer_features
@@ -80,7 +80,7 @@ def forget_clean_ups(table: str | None = None) -> None:
         _done.pop(table, None)
 
 
-def stands(store: Store, version: int) -> bool:
+def is_in_log(store: Store, version: int) -> bool:
     """Whether a commit that was put long after its writer had read the log is part of the log.
 
     Its version may have been taken and cleaned up in the meantime; then the files after it are older.
@@ -91,7 +91,7 @@ def stands(store: Store, version: int) -> bool:
     return own is not None and all(entry.modified_ms > own.modified_ms - YOUNGEST_MS // 2 for entry in later)
 
 
-def is_whole(snapshot: Snapshot, listed: CheckpointFiles) -> bool:
+def is_confirmed(snapshot: Snapshot, listed: CheckpointFiles) -> bool:
     """Whether a checkpoint can be read in full now, and a second source agrees: the commits that would be removed with
     it, or, where some are missing, the checksum file of its version.
     """
@@ -167,9 +167,9 @@ def _oldest_to_keep(snapshot: Snapshot, listing: list[Entry], cutoff: int) -> Ch
             snapshot, checkpoint.version
         ):
             return None
-        if is_whole(snapshot, checkpoint):
+        if is_confirmed(snapshot, checkpoint):
             later = [entry for entry in commits if (commit_version(entry.name) or 0) >= checkpoint.version]
-            contiguous(snapshot.table, later, checkpoint.version)
+            check_contiguous(snapshot.table, later, checkpoint.version)
             _logger.info("the log of %s before version %s is cleaned up", snapshot.table, checkpoint.version)
             return checkpoint
     return None

@@ -26,7 +26,14 @@ from anabranch._log.commit_files import Raw
 from anabranch._log.file_lines import FileLines, pieces, separate_file_lines
 from anabranch._log.lazy import lazy
 from anabranch._log.size_limits import enough_memory
-from anabranch._protocol.actions import AppTransaction, DomainMetadata, Metadata, NotWhole, Protocol, optional_number_in
+from anabranch._protocol.actions import (
+    AppTransaction,
+    DomainMetadata,
+    MalformedAction,
+    Metadata,
+    Protocol,
+    optional_number_in,
+)
 from anabranch.errors import CorruptLog, InvalidSchema
 from anabranch.errors.rows import cause, detail
 
@@ -306,14 +313,14 @@ def _translate_errors(table: str, raw: Raw) -> Iterator[None]:
 
 def _describe_fault(error: Exception) -> str:
     """The fault of an action: our own sentence on a field, or the error's detail."""
-    if isinstance(error, NotWhole):
+    if isinstance(error, MalformedAction):
         return str(error)
     return f"{error.args[0]} is missing" if isinstance(error, KeyError) else detail(error)
 
 
 def _parse_info(body: Any) -> Mapping[str, Any]:
     if not isinstance(body, dict):
-        raise NotWhole("commitInfo is no object")
+        raise MalformedAction("commitInfo is no object")
     optional_number_in(body, "inCommitTimestamp")
     return body
 
@@ -340,7 +347,7 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
 def _single_action(by_kind: Mapping[str, list[Any]], kind: str) -> Any:
     actions = by_kind.get(kind, [])
     if len(actions) > 1:
-        raise NotWhole(f"{len(actions)} {kind} actions in one commit")
+        raise MalformedAction(f"{len(actions)} {kind} actions in one commit")
     return actions[0] if actions else None
 
 

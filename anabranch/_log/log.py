@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from anabranch._log.checkpoint_parts import checkpoints_in
 from anabranch._log.checkpointing import State, put_classic, put_v2
-from anabranch._log.checksum import Checksum, first_of, put_checksum, read_checksum
-from anabranch._log.cleanup import forget_clean_ups, stands
+from anabranch._log.checksum import Checksum, first_checksum, put_checksum, read_checksum
+from anabranch._log.cleanup import forget_clean_ups, is_in_log
 from anabranch._log.commit_files import Raw, read_commit, read_commits
 from anabranch._log.commits import Commit, own_txn_id, parse_commit
 from anabranch._log.fallback import error_if_cleaned_up
@@ -44,7 +44,7 @@ _MAX_COMMIT_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Before:
+class PreviousVersion:
     """The version that a commit follows: a snapshot, and all commits between it and that commit."""
 
     snapshot: Snapshot
@@ -178,7 +178,9 @@ class Log:
         entry = self.store.head(commit_name(version))
         return None if entry is None else parse_commit(self.table, read_commit(self.store, entry), partition_keys)
 
-    def write_checksum(self, version: int, data: bytes, before: Before | None, restated: Collection[str] = ()) -> None:
+    def write_checksum(
+        self, version: int, data: bytes, before: PreviousVersion | None, restated: Collection[str] = ()
+    ) -> None:
         """Write the checksum file of a version just committed, if it can be computed without reading the table: at
         version 0, after a version of ours that has one, and where the files have been read.
 
@@ -194,12 +196,12 @@ class Log:
             return
         commit = parse_commit(self.table, Raw(version, data), ())
         previous = self._checksum(version - 1, before) if before is not None else None
-        checksum = first_of(commit) if version == 0 else previous and previous.advance_by(commit, restated)
+        checksum = first_checksum(commit) if version == 0 else previous and previous.advance_by(commit, restated)
         if checksum is not None:
             put_checksum(self.store, checksum)
             _checksums[self.table] = checksum
 
-    def _checksum(self, version: int, before: Before) -> Checksum | None:
+    def _checksum(self, version: int, before: PreviousVersion) -> Checksum | None:
         """The checksum of a version, if it is certain: our own of the current commit, or one computed now.
 
         A table that was restored from a copy has another commit under the same version, and another engine's checksum
@@ -215,7 +217,7 @@ class Log:
         read = read_checksum(self.store, version) if own is not None else None
         return read if read is not None and _is_by(read, own) else None
 
-    def _own_txn_id(self, version: int, before: Before) -> str | None:
+    def _own_txn_id(self, version: int, before: PreviousVersion) -> str | None:
         """The id from the commit itself, which was not read where a checkpoint of its version replaced it."""
         if before.winners or before.snapshot.segment.commits:
             return None
@@ -226,7 +228,7 @@ class Log:
         """Refuse a commit of ours that came after a clean-up had removed its version. Raises VersionCleanedUp: no
         reader will ever see it.
         """
-        if not stands(self.store, version):
+        if not is_in_log(self.store, version):
             earliest = earliest_version(self.store)
             raise VersionCleanedUp(table=self.table, version=version, earliest=earliest, latest=earliest)
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from anabranch._log.footers import footer_in, read_tail
 from anabranch._log.row_groups import RowGroups
-from anabranch._log.size_limits import LARGEST_UNFOLDED, largest_unfolded_bytes
-from anabranch._log.unfolding import TooLarge, check_unfolded
+from anabranch._log.size_limits import MAX_CHECKPOINT_MEMORY, largest_unfolded_bytes
+from anabranch._log.unfolding import TooLarge, check_memory
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.native import file_with, native_file
 from anabranch.errors import CorruptLog, NotFound
@@ -90,12 +90,12 @@ class LogParquet:
     def _check_unfolded(self, source: pa.NativeFile, groups: Sequence[int], columns: Sequence[str]) -> None:
         max_bytes = largest_unfolded_bytes(self._entry.size)
         try:
-            check_unfolded(source, self._parquet.metadata, self._groups.chunks(groups, columns), max_bytes)
+            check_memory(source, self._parquet.metadata, self._groups.chunks(groups, columns), max_bytes)
         except TooLarge:
             reason = (
                 f"it has {self._entry.size} bytes and takes more than {max_bytes} in memory; the environment variable "
             )
-            raise self._corrupt(f"{reason}{LARGEST_UNFOLDED} sets how many it may take.") from None
+            raise self._corrupt(f"{reason}{MAX_CHECKPOINT_MEMORY} sets how many it may take.") from None
 
     def values(self, column: str) -> int | None:
         """The number of non-NULL values of a column (``add.path``) by the footer; None where it does not state it."""

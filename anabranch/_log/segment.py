@@ -106,7 +106,7 @@ def checksum_version_beyond(listing: Sequence[Entry], newest: int) -> int | None
     return last if last > newest else None
 
 
-def contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:
+def check_contiguous(table: str, commits: list[Entry], first: int, last: int | None = None) -> None:
     """Raises CorruptLog, with the missing file, unless commits count up from ``first`` without a gap, to ``last`` if
     given.
     """
@@ -139,7 +139,7 @@ def fill_gaps(store: Store, commits: list[Entry], first: int, last: int | None =
                 break
             by_version[version] = missed
     ordered = [by_version[version] for version in sorted(by_version) if version >= first]
-    contiguous(store.url, ordered, first, last)
+    check_contiguous(store.url, ordered, first, last)
     return ordered
 
 

@@ -17,7 +17,7 @@ from anabranch.errors import CorruptLog, InvalidOption
 LARGEST = "ANABRANCH_LARGEST_COMMIT"
 """The environment variable with the maximum size of a commit, or of a checkpoint in JSON, in bytes."""
 LARGEST_BYTES = 4 << 30
-LARGEST_UNFOLDED = "ANABRANCH_LARGEST_CHECKPOINT"
+MAX_CHECKPOINT_MEMORY = "ANABRANCH_LARGEST_CHECKPOINT"
 """The environment variable with the maximum memory of a Parquet file of the log, in bytes."""
 _MIN_UNFOLDED_BYTES, _UNFOLDED_FACTOR = 1 << 30, 100
 LARGEST_HINT_BYTES = 64 << 20
@@ -65,7 +65,7 @@ def largest_unfolded_bytes(size: int) -> int:
     """The maximum memory, in bytes, of a Parquet file of this size: by default 1 GiB, or a hundred times its size if
     that is more. Raises InvalidOption: the environment variable is not a positive integer.
     """
-    return _read_variable(LARGEST_UNFOLDED) or max(_MIN_UNFOLDED_BYTES, _UNFOLDED_FACTOR * size)
+    return _read_variable(MAX_CHECKPOINT_MEMORY) or max(_MIN_UNFOLDED_BYTES, _UNFOLDED_FACTOR * size)
 
 
 def _read_variable(variable: str) -> int:

@@ -71,7 +71,7 @@ class _Sizes(NamedTuple):
         return self.dictionary_bytes + self.prefix_bytes
 
 
-def check_unfolded(source: pa.NativeFile, footer: pq.FileMetaData, chunks: Sequence[Chunk], max_bytes: int) -> None:
+def check_memory(source: pa.NativeFile, footer: pq.FileMetaData, chunks: Sequence[Chunk], max_bytes: int) -> None:
     """Raises an error unless these chunks of a file take about ``max_bytes`` bytes or fewer.
 
     Raises:

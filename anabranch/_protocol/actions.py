@@ -24,7 +24,7 @@ from anabranch._protocol.schema.types import Struct, parse_schema, schema_json
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 
 
-class NotWhole(TypeError, ValueError):
+class MalformedAction(TypeError, ValueError):
     """An action does not conform to PROTOCOL.md; the message names the field, without its value."""
 
 
@@ -106,7 +106,7 @@ class Protocol:
         """
         reader, writer = _version(action, "minReaderVersion"), _version(action, "minWriterVersion")
         if reader == _FEATURES_FOR_READERS and writer < _FEATURES_FOR_WRITERS:
-            raise NotWhole(f"reader version {reader} needs writer version {_FEATURES_FOR_WRITERS}, not {writer}")
+            raise MalformedAction(f"reader version {reader} needs writer version {_FEATURES_FOR_WRITERS}, not {writer}")
         return cls(
             min_reader=reader,
             min_writer=writer,
@@ -293,7 +293,7 @@ def _text_in(action: Mapping[str, Any], name: str) -> str:
     value = action[name]
     if isinstance(value, str):
         return value
-    raise NotWhole(f"{name} is no text")
+    raise MalformedAction(f"{name} is no text")
 
 
 def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
@@ -309,7 +309,7 @@ def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
 def _number(value: Any, name: str) -> int:
     if type(value) is int and -(1 << 63) <= value < 1 << 63:
         return value
-    raise NotWhole(f"{name} is no whole number of 64 bits")
+    raise MalformedAction(f"{name} is no whole number of 64 bits")
 
 
 def _format(parsed: Any) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def _version(action: Mapping[str, Any], name: str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _DIGITS:
         value = int(value)
     if type(value) is not int or not 1 <= value < 1 << 31:
-        raise NotWhole(f"{name} is no version of the protocol")
+        raise MalformedAction(f"{name} is no version of the protocol")
     return value
 
 
@@ -331,15 +331,15 @@ def _features(action: Mapping[str, Any], name: str, version: int, listing: int) 
     """The features of a list; an empty list counts as absent where no list is allowed."""
     listed = _list_in(action, name)
     if version == listing and listed is None:
-        raise NotWhole(f"version {version} comes with {name}")
+        raise MalformedAction(f"version {version} comes with {name}")
     if version < listing and listed:
-        raise NotWhole(f"{name} come with version {listing}, not {version}")
+        raise MalformedAction(f"{name} come with version {listing}, not {version}")
     return None if listed is None or version < listing else frozenset(listed)
 
 
 def _once(names: list[str], field: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
-        raise NotWhole(f"{field} name a column twice")
+        raise MalformedAction(f"{field} name a column twice")
     return tuple(names)
 
 
@@ -347,14 +347,14 @@ def _list_in(action: Mapping[str, Any], name: str) -> list[str] | None:
     value = action.get(name)
     if value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
         return value
-    raise NotWhole(f"{name} is no list of texts")
+    raise MalformedAction(f"{name} is no list of texts")
 
 
 def _texts(configuration: Mapping[str, Any]) -> dict[str, str]:
     """Properties as texts; one without a value counts as unset, and a bare true or 5 becomes text."""
     for key, value in configuration.items():
         if not isinstance(value, str | bool | int | float | None):
-            raise NotWhole(f"the property {key} is no text")
+            raise MalformedAction(f"the property {key} is no text")
     bare = {key: value for key, value in configuration.items() if value is not None}
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in bare.items()}
 

@@ -145,7 +145,7 @@ def derive_changes(
         adds, removes: its actions (`anabranch._protocol.actions.ADDS`, `DROPS`).
         vector: returns the deleted rows of a file; called only for files that have a vector, or whose path is in both.
     """
-    adds, removes = changing(adds), changing(removes)
+    adds, removes = data_changes(adds), data_changes(removes)
     is_readded = pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())
     is_kept = pc.is_in(removes["path"], value_set=adds["path"].combine_chunks())
     added, removed = adds.filter(pc.invert(is_readded)), removes.filter(pc.invert(is_kept))
@@ -160,7 +160,7 @@ def derive_changes(
     )
 
 
-def records(metadata: Metadata) -> bool:
+def records_changes(metadata: Metadata) -> bool:
     """Whether a table records its changes."""
     return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
 
@@ -179,7 +179,7 @@ def check_recordable(metadata: Metadata, before: Metadata | None = None) -> None
 
 
 def _conflicting_columns(metadata: Metadata) -> list[str]:
-    return [name for name in COLUMNS if metadata.schema.find(name) is not None] if records(metadata) else []
+    return [name for name in COLUMNS if metadata.schema.find(name) is not None] if records_changes(metadata) else []
 
 
 def cdc_body(file: FileRow) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def changes_nothing(info: Mapping[str, Any]) -> bool:
     return info.get("operation") == "MERGE" and all(str(counts.get(name)) == "0" for name in _COUNTS)
 
 
-def changing(actions: pa.Table) -> pa.Table:
+def data_changes(actions: pa.Table) -> pa.Table:
     """The adds or removes that declare a data change; others only move rows."""
     return actions.filter(pc.fill_null(actions["dataChange"], False))
 

@@ -31,7 +31,7 @@ _TAGS = frozenset({CLONED_FROM, CLONED_VECTOR, CLONED_TIME, OWN_VECTOR})
 
 
 @dataclass(frozen=True)
-class Shallow:
+class ShallowPlan:
     """The changes that make a table a shallow clone.
 
     Attributes:
@@ -60,7 +60,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Deep:
+class DeepPlan:
     """The changes that make a deep clone: ``copies`` to make, and paths to remove."""
 
     copies: list[Copy]
@@ -95,7 +95,7 @@ def _absolute_vector(vector: Mapping[str, Any], root: str) -> dict[str, Any]:
     )
 
 
-def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable[FileRow]) -> Shallow:
+def plan_shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable[FileRow]) -> ShallowPlan:
     """The changes that make the table at ``target``, with the files ``present``, a shallow clone of the table at
     ``root``.
     """
@@ -104,14 +104,14 @@ def shallow(source: Iterable[FileRow], root: str, target: str, present: Iterable
     alike = {
         path for path, row in wanted_rows.items() if path in present_rows and _is_same_vector(row, present_rows[path])
     }
-    return Shallow(
+    return ShallowPlan(
         adds=[row for path, row in wanted_rows.items() if path not in alike],
         removes=frozenset(present_rows.keys() - alike),
         other=frozenset(path for path in alike if not _is_copy(wanted_rows[path], present_rows[path])),
     )
 
 
-def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> Deep:
+def plan_deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> DeepPlan:
     """The changes that make a table with the files ``present`` a deep clone of the table at ``root``."""
     copies, removes = [], set()
     copies_by_source: dict[str, FileRow] = {}
@@ -126,7 +126,7 @@ def deep(source: Iterable[FileRow], root: str, present: Iterable[FileRow]) -> De
             removes.discard(had["path"])
         else:
             copies.append(Copy(row, had))
-    return Deep(copies, frozenset(removes))
+    return DeepPlan(copies, frozenset(removes))
 
 
 def _with_time_of_original(had: FileRow) -> FileRow:

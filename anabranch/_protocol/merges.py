@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.expressions.tree import Column, Constant, Foreign
+from anabranch._protocol.expressions.tree import Column, Constant, SparkOnly
 from anabranch._protocol.layout.file_sets import Marks, difference_of
 from anabranch._protocol.predicates import Name
 from anabranch._protocol.schema.assignments import leaves
@@ -30,7 +30,7 @@ SEEN: Mapping[When, tuple[Side, ...]] = {
 """The sides whose columns a clause can use."""
 NOTHING_MORE = Computation(Constant(True, "boolean"))
 """The remainder of ON if it only compares keys."""
-UNREAD = Computation(Foreign("it is no text that is read here"))
+UNREAD = Computation(SparkOnly("it is no text that is read here"))
 
 
 def name_in_table(column: Column) -> Name | None:
@@ -53,7 +53,7 @@ class SourceColumn:
 
 
 @dataclass(frozen=True)
-class Reserved:
+class ReservedIdentity:
     """A distinct value for each source row, from those reserved for an identity column."""
 
     values: range
@@ -70,7 +70,7 @@ class Clause:
         when: the rows it applies to.
         condition: None if it always acts.
         action: what it does.
-        values: the table's column -> an expression, a `SourceColumn`, a `Reserved`, or
+        values: the table's column -> an expression, a `SourceColumn`, a `ReservedIdentity`, or
             `anabranch._protocol.schema.assignments.Members` of these; an update keeps the other columns, an insert
             leaves them NULL.
     """
@@ -82,7 +82,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Matching:
+class MergePlan:
     """How rows are matched, and the clauses that then act.
 
     Attributes:
@@ -110,7 +110,11 @@ class Matching:
         """The engine's expressions: ON, and the conditions and values of the clauses."""
         conditions = [clause.condition for clause in self.clauses if clause.condition is not None]
         values = [value for clause in self.clauses for _, value in leaves(clause.values)]
-        return [self.on, *conditions, *(value for value in values if not isinstance(value, SourceColumn | Reserved))]
+        return [
+            self.on,
+            *conditions,
+            *(value for value in values if not isinstance(value, SourceColumn | ReservedIdentity)),
+        ]
 
     def of(self, when: When) -> tuple[Clause, ...]:
         """The clauses of one kind, in their order."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from anabranch._protocol.settings import Fate
+from anabranch._protocol.settings import Treatment
 
 READ, CHANGES, STREAM, WRITE = "reading", "reading the changes", "reading a stream", "writing"
 
@@ -23,21 +23,21 @@ class Option:
 
     name: str
     doors: tuple[str, ...]
-    fate: Fate
+    fate: Treatment
     why: str
     harmless: str | None = None
 
 
 def _honoured(door: tuple[str, ...], why: str, *names: str) -> tuple[Option, ...]:
-    return tuple(Option(name, door, Fate.HONOURED, why) for name in names)
+    return tuple(Option(name, door, Treatment.HONOURED, why) for name in names)
 
 
 def _harmless(door: tuple[str, ...], why: str, *names: str) -> tuple[Option, ...]:
-    return tuple(Option(name, door, Fate.HARMLESS, why) for name in names)
+    return tuple(Option(name, door, Treatment.HARMLESS, why) for name in names)
 
 
 def _refused(door: tuple[str, ...], why: str, *names: str, harmless: str | None = None) -> tuple[Option, ...]:
-    return tuple(Option(name, door, Fate.REFUSED, why, harmless) for name in names)
+    return tuple(Option(name, door, Treatment.REFUSED, why, harmless) for name in names)
 
 
 _READS, _WRITES, _CHANGES, _STREAMS = (READ, CHANGES), (WRITE,), (CHANGES,), (STREAM,)

@@ -43,7 +43,7 @@ class WrittenFile:
     footer: pq.FileMetaData
 
 
-Written: TypeAlias = Sequence[WrittenFile] | None
+WrittenFiles: TypeAlias = Sequence[WrittenFile] | None
 """The written files; None if only a folder listing shows them, because Spark wrote them."""
 
 
@@ -119,13 +119,13 @@ def nan_free(rows: pa.Table) -> frozenset[Name]:
     )
 
 
-def saying_nan_free(columns: Iterable[Name]) -> dict[str, str]:
+def nan_free_metadata(columns: Iterable[Name]) -> dict[str, str]:
     """The footer metadata for columns, and members of structs, without NaN."""
     return {_NAN_FREE: json.dumps([column if isinstance(column, str) else list(column) for column in columns])}
 
 
 def read_nan_free(footer: pq.FileMetaData) -> frozenset[Name] | None:
-    """The columns without NaN according to the footer of a new file of ours (`saying_nan_free`); None in any other
+    """The columns without NaN according to the footer of a new file of ours (`nan_free_metadata`); None in any other
     file.
     """
     recorded = (footer.metadata or {}).get(_NAN_FREE.encode())

@@ -4,21 +4,21 @@ Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata
 ``anabranch.*`` ones. Pure. Guarantees: each property is honoured, or kept because it requires nothing of a writer, or
 refused with the reason when it is set to anything but its default; so a property that would change what a writer must
 do, and that is not honoured, never gets into a table this way. To add a property, add it to `KNOWN` if it is honoured,
-else to `OTHERS`: these two tables belong together and make up more than a third of this module, hence its length. A
-property that enables a feature is also listed with that feature (`anabranch._protocol.features.known`).
+else to `anabranch._protocol.inactive_properties.INACTIVE`. A property that enables a feature is also listed with that
+feature (`anabranch._protocol.features.known`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import Enum
 from typing import Any
 
 from anabranch._protocol.iceberg import ICEBERG_V1
 from anabranch._protocol.in_commit_timestamps import ENABLED
+from anabranch._protocol.inactive_properties import INACTIVE, InactiveProperty, Treatment
+from anabranch._protocol.property_values import boolean, choice, count, interval_ms, natural, positive, retention, size
 from anabranch._protocol.rules.table_rules import (
     CODEC_PROPERTY,
     CONSTRAINT_PREFIX,
@@ -29,7 +29,6 @@ from anabranch._protocol.rules.table_rules import (
 from anabranch._protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
 from anabranch._protocol.schema.keys import check_key, is_key
 from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list
-from anabranch._protocol.sizes import size_of
 from anabranch.errors import InvalidProperty
 
 WRITE_SERIALIZABLE = "WriteSerializable"
@@ -43,7 +42,6 @@ RECORDED_MOVES = "anabranch.recordedMoves"
 FEATURE_PREFIX = "delta.feature."
 VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 IGNORE_DEFAULTS = "delta.ignoreProtocolDefaults"
-PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 TOMBSTONES = "delta.deletedFileRetentionDuration"
 LOG = "delta.logRetentionDuration"
 COMMENT = "comment"
@@ -57,177 +55,50 @@ RESERVED: Mapping[str, str] = {
     "collation": "use DEFAULT COLLATION",
 }
 """Properties that Spark reserves, and the clause to use instead."""
-_DAY_MS = 86_400_000
-_UNITS_MS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": _DAY_MS, "week": 7 * _DAY_MS}
-
-
-def _boolean(text: str) -> bool:
-    if text.strip().lower() not in ("true", "false"):
-        raise ValueError("it takes true or false")
-    return text.strip().lower() == "true"
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("it takes a whole number from 1")
-    return value
-
-
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError("it takes a whole number from 0")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < -1:
-        raise ValueError("it takes a whole number from 0, or -1 for all columns")
-    return value
-
-
-def _choice(*values: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        for value in values:
-            if value.lower() == text.strip().lower():
-                return value
-        raise ValueError("it takes " + " or ".join(values))
-
-    return parse
-
-
-def interval_ms(text: str) -> int:
-    """Parse an interval such as ``interval 30 days`` or ``interval 1 week 2 hours`` to milliseconds. Raises ValueError:
-    not such an interval.
-    """
-    words = text.lower().split()
-    words = words[1:] if words[:1] == ["interval"] else words
-    numbers, units = words[::2], [word.removesuffix("s") for word in words[1::2]]
-    numeric = all(re.fullmatch("[0-9]+", number) for number in numbers)
-    if not words or len(numbers) != len(units) or not numeric or not set(units) <= _UNITS_MS.keys():
-        raise ValueError("it takes an interval such as 'interval 30 days'")
-    return sum(int(number) * _UNITS_MS[unit] for number, unit in zip(numbers, units, strict=True))
 
 
 def _isolation(text: str) -> str:
     if text.strip().lower() == "snapshotisolation":
         raise ValueError("snapshot isolation allows write skew between two writers; it is not supported")
-    return _choice(WRITE_SERIALIZABLE, SERIALIZABLE)(text)
-
-
-def _retention(text: str) -> int | None:
-    return interval_ms(text) if text else None
-
-
-def _size(text: str) -> int | None:
-    return size_of(text) if text else None
+    return choice(WRITE_SERIALIZABLE, SERIALIZABLE)(text)
 
 
 KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
-    "delta.enableDeletionVectors": (_boolean, "false"),
-    "delta.appendOnly": (_boolean, "false"),
-    "delta.enableTypeWidening": (_boolean, "false"),
-    "delta.enableChangeDataFeed": (_boolean, "false"),
-    "delta.checkpointInterval": (_positive, "10"),
-    "delta.checkpointPolicy": (_choice("classic", "v2"), "classic"),
-    "delta.enableExpiredLogCleanup": (_boolean, "true"),
+    "delta.enableDeletionVectors": (boolean, "false"),
+    "delta.appendOnly": (boolean, "false"),
+    "delta.enableTypeWidening": (boolean, "false"),
+    "delta.enableChangeDataFeed": (boolean, "false"),
+    "delta.checkpointInterval": (positive, "10"),
+    "delta.checkpointPolicy": (choice("classic", "v2"), "classic"),
+    "delta.enableExpiredLogCleanup": (boolean, "true"),
     LOG: (interval_ms, "interval 30 days"),
     TOMBSTONES: (interval_ms, "interval 1 week"),
-    "delta.dataSkippingNumIndexedCols": (_count, "32"),
+    "delta.dataSkippingNumIndexedCols": (count, "32"),
     STATS_COLUMNS: (column_list, ""),
-    ENABLED: (_boolean, "false"),
-    "delta.enableRowTracking": (_boolean, "false"),
-    "delta.rowTrackingSuspended": (_boolean, "false"),
-    "delta.checkpoint.writeStatsAsJson": (_boolean, "true"),
-    MODE: (_choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
-    "delta.checkpoint.writeStatsAsStruct": (_boolean, "false"),
+    ENABLED: (boolean, "false"),
+    "delta.enableRowTracking": (boolean, "false"),
+    "delta.rowTrackingSuspended": (boolean, "false"),
+    "delta.checkpoint.writeStatsAsJson": (boolean, "true"),
+    MODE: (choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
+    "delta.checkpoint.writeStatsAsStruct": (boolean, "false"),
     CODEC_PROPERTY: (parse_codec, "snappy"),
-    "delta.randomizeFilePrefixes": (_boolean, "false"),
-    "delta.randomPrefixLength": (_positive, "2"),
-    "delta.setTransactionRetentionDuration": (_retention, ""),
+    "delta.randomizeFilePrefixes": (boolean, "false"),
+    "delta.randomPrefixLength": (positive, "2"),
+    "delta.setTransactionRetentionDuration": (retention, ""),
     "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
-    ICEBERG_V1: (_boolean, "false"),
-    ICEBERG_V2: (_boolean, "false"),
-    "delta.targetFileSize": (_size, ""),
-    OPTIMIZED_PROPERTY: (_boolean, "false"),
-    "delta.autoOptimize.autoCompact": (_choice("true", "false", "auto", "legacy"), "false"),
-    "anabranch.conflictResolution": (_choice("file", "row", REDO), "row"),
-    RESOLUTION_BYTES: (_natural, str(64 << 30)),
-    RESOLUTION_SECONDS: (_natural, "600"),
-    REDO_RUNS: (_natural, "1000"),
-    RECORDED_MOVES: (_natural, str(100_000_000)),
-    "anabranch.rowsInErrors": (_boolean, "true"),
+    ICEBERG_V1: (boolean, "false"),
+    ICEBERG_V2: (boolean, "false"),
+    "delta.targetFileSize": (size, ""),
+    OPTIMIZED_PROPERTY: (boolean, "false"),
+    "delta.autoOptimize.autoCompact": (choice("true", "false", "auto", "legacy"), "false"),
+    "anabranch.conflictResolution": (choice("file", "row", REDO), "row"),
+    RESOLUTION_BYTES: (natural, str(64 << 30)),
+    RESOLUTION_SECONDS: (natural, "600"),
+    REDO_RUNS: (natural, "1000"),
+    RECORDED_MOVES: (natural, str(100_000_000)),
+    "anabranch.rowsInErrors": (boolean, "true"),
 }
-
-
-class Stand(Enum):
-    """How a property without effect is treated."""
-
-    KEPT = "kept: it requires nothing of a writer"
-    REFUSED = "refused, unless it requests the present behaviour"
-    OWNED = "written by engines only, refused to users"
-
-
-@dataclass(frozen=True)
-class Other:
-    """A property without effect: its values, its default, its treatment and the reason."""
-
-    key: str
-    parse: Callable[[str], Any]
-    default: str
-    stand: Stand
-    why: str
-
-
-_NO_CATALOG = "this engine writes commits into the log itself, without a coordinator"
-_NO_ICEBERG = "metadata of other formats is never written"
-_OF_ENGINES = "it is an engine's state of the feature"
-
-OTHERS: tuple[Other, ...] = (
-    Other("delta.autoOptimize", _boolean, "false", Stand.KEPT, "a hint about file sizes"),
-    Other("delta.tuneFileSizesForRewrites", _boolean, "false", Stand.KEPT, "a hint about file sizes"),
-    Other("delta.dataSkippingStringPrefixLength", _natural, "32", Stand.KEPT,
-          "a hint about statistics; ours have 32 characters"),
-    Other("delta.sampleRetentionDuration", interval_ms, "interval 7 days", Stand.KEPT, "no samples are stored"),
-    Other("delta.checkpointRetentionDuration", interval_ms, "interval 2 days", Stand.KEPT,
-          "checkpoints are removed with the log files of their versions"),
-    Other("delta.enableFullRetentionRollback", _boolean, "true", Stand.KEPT,
-          "the log is kept for its whole retention anyway"),
-    Other("delta.castIcebergTimeType", _boolean, "false", Stand.KEPT, "it concerns tables converted from Iceberg"),
-    Other("delta.ignoreIcebergBucketPartition", _boolean, "false", Stand.KEPT,
-          "it concerns tables converted from Iceberg"),
-    Other("delta.parquet.format.version", _choice("1.0.0"), "1.0.0", Stand.REFUSED,
-          "files are written in the first version of Parquet's pages"),
-    Other("delta.enableChangeDataCapture", _boolean, "false", Stand.REFUSED,
-          "its present name is delta.enableChangeDataFeed"),
-    Other("delta.enableVariantShredding", _boolean, "false", Stand.REFUSED, "variants are never shredded"),
-    Other("delta.enableIcebergCompatV3", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
-    Other("delta.universalFormat.enabledFormats", str, "", Stand.REFUSED, _NO_ICEBERG),
-    Other("delta.universalFormat.iceberg.atomicConversion.supported", _boolean, "false", Stand.REFUSED, _NO_ICEBERG),
-    Other("delta.compatibility.symlinkFormatManifest.enabled", _boolean, "false", Stand.REFUSED,
-          "commits do not update manifests"),
-    Other("delta.enableMaterializePartitionColumnsFeature", _boolean, "false", Stand.REFUSED,
-          "partition values are in the log only"),
-    Other("delta.writePartitionColumnsToParquet", _boolean, "false", Stand.REFUSED,
-          "partition values are in the log only"),
-    Other("delta.coordinatedCommits.commitCoordinator-preview", str, "", Stand.REFUSED, _NO_CATALOG),
-    Other("delta.coordinatedCommits.commitCoordinatorConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
-    Other("delta.coordinatedCommits.tableConf-preview", str, "", Stand.REFUSED, _NO_CATALOG),
-    Other("delta.redirectReaderWriter-preview", str, "", Stand.REFUSED, "table redirection is not supported"),
-    Other("delta.redirectWriterOnly-preview", str, "", Stand.REFUSED, "table redirection is not supported"),
-    Other("delta.columnMapping.maxColumnId", _natural, "0", Stand.OWNED, _OF_ENGINES),
-    Other("delta.inCommitTimestampEnablementVersion", _natural, "", Stand.OWNED, _OF_ENGINES),
-    Other("delta.inCommitTimestampEnablementTimestamp", _natural, "", Stand.OWNED, _OF_ENGINES),
-    Other("delta.rowTracking.materializedRowIdColumnName", str, "", Stand.OWNED, _OF_ENGINES),
-    Other("delta.rowTracking.materializedRowCommitVersionColumnName", str, "", Stand.OWNED, _OF_ENGINES),
-    Other(PROTECTED_BEFORE, _natural, "0", Stand.OWNED, _OF_ENGINES),
-    Other("anabranch.identityValuesGiven", str, "", Stand.OWNED, "it records the values of dropped columns"),
-    Other("delta.lastUpdateVersion", str, "", Stand.OWNED, "it is a catalog's state of the table"),
-    Other("delta.lastCommitTimestamp", str, "", Stand.OWNED, "it is a catalog's state of the table"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -371,7 +242,7 @@ def validate(configuration: Mapping[str, str]) -> None:
             raise InvalidProperty(property=key, value=value, reason=_unknown(key))
 
 
-_BY_KEY = {prop.key: prop for prop in OTHERS}
+_BY_KEY = {prop.key: prop for prop in INACTIVE}
 _LOWERED = {key.lower(): key for key in (*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
 
 
@@ -422,17 +293,17 @@ def is_known(key: str) -> bool:
 
 def is_owned(key: str) -> bool:
     """Whether only engines write a property, so that no other table inherits it."""
-    return key in _BY_KEY and _BY_KEY[key].stand is Stand.OWNED
+    return key in _BY_KEY and _BY_KEY[key].stand is Treatment.OWNED
 
 
-def _check_other(other: Other, value: str) -> None:
-    if other.stand is Stand.OWNED:
+def _check_other(other: InactiveProperty, value: str) -> None:
+    if other.stand is Treatment.OWNED:
         raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")
     try:
         is_default = other.parse(value) == (other.parse(other.default) if other.default else "")
     except ValueError as error:
         raise InvalidProperty(property=other.key, value=value, reason=f"{error}.") from None
-    if other.stand is Stand.REFUSED and not is_default:
+    if other.stand is Treatment.REFUSED and not is_default:
         raise InvalidProperty(property=other.key, value=value, reason=f"it is not honoured here: {other.why}.")
 
 

@@ -37,7 +37,7 @@ def default_scalars(table: str, schema: Struct, rules: Rules, absent: Sequence[s
     return scalars
 
 
-def obedient(
+def enforce_rules(
     table: str,
     rows: pa.Table,
     schema: Struct,
@@ -79,7 +79,7 @@ def obedient(
 def check_rules(
     schema: Struct, rules: Rules, given: Collection[str], altered: frozenset[str] = frozenset(), *, new: bool = False
 ) -> None:
-    """Raises Unsupported: only Spark can enforce a rule of the table; arguments as for `obedient`."""
+    """Raises Unsupported: only Spark can enforce a rule of the table; arguments as for `enforce_rules`."""
     for field in schema:
         if not isinstance(limits_of(field), Length | None):
             raise Unsupported(f"Spark enforces the lengths of texts inside the column {field.name}")

@@ -1,6 +1,6 @@
 """Session settings that apply to every commit made on the session's behalf.
 
-Knows values only, no session. The entry point of a session sets them with `honouring`; commands and commits read
+Knows values only, no session. The entry point of a session sets them with `apply_settings`; commands and commits read
 `current`. Guarantee: without a session there are none, so that commands mean the same wherever they run.
 """
 
@@ -15,7 +15,7 @@ Defaults = Callable[[], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Said:
+class SessionSettings:
     """The settings of a session.
 
     Attributes:
@@ -43,26 +43,26 @@ class Said:
     widens: str = "always"
 
 
-class Honoured:
+class ActiveSettings:
     """The settings of a session while one command runs, and whether it used its application transaction."""
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: SessionSettings) -> None:
         self.said, self.used_txn = said, False
 
 
-_current: ContextVar[Honoured | None] = ContextVar("anabranch_said", default=None)
-_NOTHING = Said()
+_current: ContextVar[ActiveSettings | None] = ContextVar("anabranch_said", default=None)
+_NOTHING = SessionSettings()
 
 
 @contextmanager
-def honouring(said: Said) -> Iterator[Honoured]:
+def apply_settings(said: SessionSettings) -> Iterator[ActiveSettings]:
     """Apply these settings within the block.
 
     Example:
         >>> with honouring(Said(user_metadata="nightly")):
         ...     Delete("/data/flights", where).run(engine)
     """
-    honoured = Honoured(said)
+    honoured = ActiveSettings(said)
     token = _current.set(honoured)
     try:
         yield honoured
@@ -70,13 +70,13 @@ def honouring(said: Said) -> Iterator[Honoured]:
         _current.reset(token)
 
 
-def current() -> Said:
+def current() -> SessionSettings:
     """The current settings; empty without a session."""
     honoured = _current.get()
     return _NOTHING if honoured is None else honoured.said
 
 
-def is_said() -> bool:
+def has_settings() -> bool:
     """Whether an enclosing block has set them."""
     return _current.get() is not None
 

@@ -39,7 +39,7 @@ _VERSIONS = (PREFIX + "minReaderVersion", PREFIX + "minWriterVersion")
 VACUUMS_LITE = PREFIX + "vacuum.lite.enabled"
 
 
-class Fate(Enum):
+class Treatment(Enum):
     """How a setting is treated."""
 
     HONOURED = "honoured"
@@ -60,22 +60,22 @@ class Setting:
     """
 
     name: str
-    fate: Fate
+    fate: Treatment
     why: str
     default: str = ""
     verbs: frozenset[str] = frozenset()
 
 
 def _honoured(name: str, why: str) -> Setting:
-    return Setting(name, Fate.HONOURED, why)
+    return Setting(name, Treatment.HONOURED, why)
 
 
 def _harmless(why: str, *names: str) -> tuple[Setting, ...]:
-    return tuple(Setting(PREFIX + name, Fate.HARMLESS, why) for name in names)
+    return tuple(Setting(PREFIX + name, Treatment.HARMLESS, why) for name in names)
 
 
 def _refused(name: str, default: str, why: str, *verbs: str) -> Setting:
-    return Setting(PREFIX + name, Fate.REFUSED, why, default, frozenset(verbs))
+    return Setting(PREFIX + name, Treatment.REFUSED, why, default, frozenset(verbs))
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -110,7 +110,7 @@ SETTINGS: tuple[Setting, ...] = (
     _refused("identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled", "false",
              "the mark of an identity column never moves back", "SYNC IDENTITY"),
     _refused("write.dataFilesToSubdir", "false", "file locations do not depend on it"),
-    Setting(ASSIGNS, Fate.REFUSED, "a value that does not fit its column is an error, never NULL", "ansi",
+    Setting(ASSIGNS, Treatment.REFUSED, "a value that does not fit its column is an error, never NULL", "ansi",
             frozenset({"INSERT", "MERGE", "UPDATE"})),
     *_harmless("the row level is on wherever a table has deletion vectors and does not choose the file level",
                "rowLevelConcurrencyPreview"),
@@ -151,7 +151,7 @@ SETTINGS: tuple[Setting, ...] = (
 )  # fmt: skip
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
-NAMED = tuple(setting.name for setting in SETTINGS if setting.fate is not Fate.HARMLESS)
+NAMED = tuple(setting.name for setting in SETTINGS if setting.fate is not Treatment.HARMLESS)
 """The settings to read before a write."""
 
 
@@ -163,7 +163,7 @@ def check(values: Mapping[str, str], verb: str) -> None:
     """
     for name, value in values.items():
         setting = _BY_NAME.get(name)
-        if setting is None or setting.fate is not Fate.REFUSED or value.strip().lower() == setting.default:
+        if setting is None or setting.fate is not Treatment.REFUSED or value.strip().lower() == setting.default:
             continue
         if not setting.verbs or verb in setting.verbs:
             raise UnsupportedSetting(setting=name, value=value, verb=verb, reason=setting.why)

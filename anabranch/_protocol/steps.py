@@ -59,11 +59,11 @@ class Step:
 
 FOUND_BY_LOG = Step(FIND_ROWS, log=True)
 
-Tell = Callable[[Step], None]
+StepListener = Callable[[Step], None]
 """Receives each step that was done."""
 
 
-def untold(step: Step) -> None:
+def ignore_step(step: Step) -> None:
     """Ignores the step."""
 
 

@@ -12,15 +12,15 @@ from typing import Any
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.meeting import is_number
 from anabranch._protocol.expressions.resolving import coerce
-from anabranch._protocol.expressions.table import Unfit
-from anabranch._protocol.expressions.tree import Expression, Foreign
+from anabranch._protocol.expressions.table import ArgumentsNotSupported
+from anabranch._protocol.expressions.tree import Expression, SparkOnly
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.plain import are_plain
 from anabranch._protocol.schema.types import VOID, Field
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedExpression:
     """An expression of the engine, SQL text or a Column, and its computation without the engine."""
 
     expression: Any
@@ -32,7 +32,7 @@ class Computed:
 
 def is_known(value: Any) -> bool:
     """Whether an expression is computed without the engine, so that its value is known."""
-    return isinstance(value, Computed) and value.computation.reason is None
+    return isinstance(value, ComputedExpression) and value.computation.reason is None
 
 
 def cast_to_column(given: Computation, field: Field) -> Computation:
@@ -44,15 +44,15 @@ def cast_to_column(given: Computation, field: Field) -> Computation:
     """
     try:
         return replace(given, tree=_cast_tree(given.tree, field))
-    except Unfit as error:
-        return Computation(Foreign(f"the column {field.name}: {error}"))
+    except ArgumentsNotSupported as error:
+        return Computation(SparkOnly(f"the column {field.name}: {error}"))
 
 
 def _cast_tree(tree: Expression, field: Field) -> Expression:
     kind = tree.type
     if kind in (field.type, VOID, "string") or (is_number(kind) and is_number(field.type)):
         return coerce(tree, field.type)
-    raise Unfit(f"{kind} is stored as {field.type}")
+    raise ArgumentsNotSupported(f"{kind} is stored as {field.type}")
 
 
 def is_plain_column(field: Field) -> bool:

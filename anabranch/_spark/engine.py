@@ -31,8 +31,8 @@ from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.resolving import ALTERING, TIMESTAMPS
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet, Marks
-from anabranch._protocol.merges import Joined, Matching
-from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.merges import Joined, MergePlan
+from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch._protocol.settings import ASSIGNS
@@ -47,8 +47,8 @@ from anabranch._protocol.steps import (
     WRITE_NEW_ROWS,
     WRITE_ROWS,
     Step,
-    Tell,
-    untold,
+    StepListener,
+    ignore_step,
 )
 from anabranch._protocol.storing import is_plain_column
 from anabranch._protocol.unsupported import why_unsupported
@@ -62,11 +62,11 @@ from anabranch._spark.merging.expression_checks import check_change
 from anabranch._spark.merging.merge_source import TableRows
 from anabranch._spark.reading import row_addresses
 from anabranch._spark.reading.change_feed import changes
-from anabranch._spark.reading.pruned_frames import Scanned
+from anabranch._spark.reading.pruned_frames import ScanOrigin
 from anabranch._spark.reading.row_addresses import as_column
 from anabranch._spark.reading.scan import parts_of, scan
 from anabranch._spark.sessions.functions import are_builtin
-from anabranch._spark.sessions.session import merges_schema, reads_beyond
+from anabranch._spark.sessions.session import allows_reads_beyond_newest, merges_schema
 from anabranch._spark.writing import arrow_clustering, arrow_packing, relocating, write
 from anabranch._spark.writing.sites import site_of, writing_site
 from anabranch.errors import TableWithoutColumns
@@ -91,9 +91,9 @@ class SparkEngine:
     """
 
     spark: SparkSession
-    tell: Tell = field(default=untold, repr=False, compare=False)
+    tell: StepListener = field(default=ignore_step, repr=False, compare=False)
 
-    def telling(self, tell: Tell) -> SparkEngine:
+    def telling(self, tell: StepListener) -> SparkEngine:
         """The same engine, which reports each step."""
         return replace(self, tell=tell)
 
@@ -101,7 +101,7 @@ class SparkEngine:
         """See `anabranch._spark.merging.expression_checks.check_change`."""
         check_change(self.spark, files, condition, assignments)
 
-    def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
+    def check_merge(self, files: FileSet, matching: MergePlan, source: Any) -> None:
         """See `anabranch._spark.merging.merge.check`; the source is a DataFrame or an Arrow table."""
         merge.check(self.spark, files, matching, self._columns(source))
 
@@ -114,7 +114,7 @@ class SparkEngine:
             log=not len(files.files),
         )
 
-    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> WrittenFiles:
         """Write the new images of the marked rows."""
         return self._arrow_else_spark(
             WRITE_NEW_ROWS,
@@ -122,7 +122,7 @@ class SparkEngine:
             lambda: write.update(self.spark, files, marks, assignments, folder),
         )
 
-    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> WrittenFiles:
         """Write the live rows again, with the marked ones updated, or left out if there are no assignments."""
         return self._arrow_else_spark(
             WRITE_FILES_ANEW,
@@ -130,7 +130,7 @@ class SparkEngine:
             lambda: write.rewrite(self.spark, files, marks, assignments, folder),
         )
 
-    def record(self, changes: Sequence[Images], folder: str) -> Written:
+    def record(self, changes: Sequence[Images], folder: str) -> WrittenFiles:
         """Write the rows of these changes as files of change data."""
         obeys = any(change.joined for change in changes)
         return self._arrow_else_spark(
@@ -153,7 +153,7 @@ class SparkEngine:
         with_job_group: Callable[[], None] = inheriting(partial(copy_context().run, work))
         return with_job_group
 
-    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> WrittenFiles:
         """Write each marked row as it was, and as it becomes, as files of change data."""
         return self._arrow_else_spark(
             RECORD_CHANGES,
@@ -161,7 +161,7 @@ class SparkEngine:
             lambda: change_files.record_update(self.spark, files, marks, assignments, folder),
         )
 
-    def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> WrittenFiles:
         """Write the new images that `record_update` recorded in these files."""
         return self._arrow_else_spark(
             WRITE_NEW_ROWS,
@@ -202,11 +202,11 @@ class SparkEngine:
         root: str,
         folder: str,
         rules: Rules = NONE,
-    ) -> Written:
+    ) -> WrittenFiles:
         """Write rows of a DataFrame or an Arrow table, fitted to the schema."""
         columns = schema, partition_columns, root, folder, rules
 
-        def by_spark() -> Written:
+        def by_spark() -> WrittenFiles:
             return write.write(self.spark, self._frame(source), *columns)
 
         with self._without_rows_in_messages(source):
@@ -218,19 +218,19 @@ class SparkEngine:
         self.tell(Step(WRITE_ROWS, fits if isinstance(source, pa.Table) else OF_A_QUERY))
         return written
 
-    def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.Held:
+    def hold(self, source: Any, schema: Struct, root: str, folder: str) -> merge_source.MergeSource:
         """See `anabranch._spark.merging.merge_source`; the source is a DataFrame, Arrow rows, or a table's rows."""
         with self._without_rows_in_messages(source):
-            in_memory = None if isinstance(source, DataFrame) else merge_source.try_hold_here(self.spark, source)
+            in_memory = None if isinstance(source, DataFrame) else merge_source.try_hold_in_memory(self.spark, source)
             held = in_memory or merge_source.hold(self.spark, self._frame(source), root, folder)
         self._report_reading(source, is_in_memory=in_memory is not None)
         return held
 
-    def with_numbers(self, held: merge_source.Held, values: Mapping[str, range]) -> DataFrame:
+    def with_numbers(self, held: merge_source.MergeSource, values: Mapping[str, range]) -> DataFrame:
         """See `anabranch._spark.merging.row_numbers.with_numbers`."""
         return row_numbers.with_numbers(self.spark, held.place, held.schema, values)
 
-    def join(self, files: FileSet, matching: Matching, held: merge_source.Held, folder: str) -> Joined:
+    def join(self, files: FileSet, matching: MergePlan, held: merge_source.MergeSource, folder: str) -> Joined:
         """Match the live rows of these files with the source's, once, and find what each clause does."""
         return self._arrow_else_spark(
             JOIN,
@@ -239,7 +239,7 @@ class SparkEngine:
             log=not len(files.files),
         )
 
-    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> WrittenFiles:
         """Write the new images that `join` computed."""
         return self._arrow_else_spark(
             WRITE_NEW_ROWS,
@@ -248,8 +248,8 @@ class SparkEngine:
         )
 
     def write_inserts(
-        self, files: FileSet, matching: Matching, held: merge_source.Held, joined: Sequence[Joined], folder: str
-    ) -> Written:
+        self, files: FileSet, matching: MergePlan, held: merge_source.MergeSource, joined: Sequence[Joined], folder: str
+    ) -> WrittenFiles:
         """Write the inserts of the source rows that no join matched."""
         return self._arrow_else_spark(
             INSERT_ROWS,
@@ -268,7 +268,7 @@ class SparkEngine:
             row = scan(self.spark, files, [column]).agg(F.min(value), F.max(value)).collect()[0]
         return row[0], row[1]
 
-    def few_values(self, held: merge_source.Held, column: str, limit: int) -> list[Any] | None:
+    def few_values(self, held: merge_source.MergeSource, column: str, limit: int) -> list[Any] | None:
         """See `anabranch._spark.merging.merge_source.few_values`."""
         return merge_source.few_values(self.spark, held, column, limit)
 
@@ -294,7 +294,7 @@ class SparkEngine:
         return expression_queries.query_versions(self.spark, condition, values, schema, root, table_id)
 
     def merge_versions(
-        self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str
+        self, source: Any, matching: MergePlan, schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
         """See `anabranch._spark.merging.expression_queries.merge_versions`; the source is a DataFrame or Arrow rows."""
         columns = self._columns(source)
@@ -349,7 +349,7 @@ class SparkEngine:
         is_whole = whole and condition is None and columns is None and not (hidden or metadata)
         return self.with_version_alias(rows, files, as_of, whole=is_whole)
 
-    def scan_for_pruning(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, Scanned]:
+    def scan_for_pruning(self, files: FileSet, *, as_of: bool = False) -> tuple[DataFrame, ScanOrigin]:
         """All live rows of all files of a version, as `to_df` returns them, and what later pruning of files needs.
 
         Raises:
@@ -360,7 +360,7 @@ class SparkEngine:
         parts = parts_of(self.spark, files)
         rows = reduce(DataFrame.unionAll, parts) if parts else scan(self.spark, files)
         finish = partial(self.with_version_alias, files=files, as_of=as_of)
-        return finish(rows, whole=True), Scanned(self.spark, files, tuple(parts), finish, count=len(files.files))
+        return finish(rows, whole=True), ScanOrigin(self.spark, files, tuple(parts), finish, count=len(files.files))
 
     def with_version_alias(self, rows: DataFrame, files: FileSet, as_of: bool, *, whole: bool = False) -> DataFrame:
         """The rows under an alias that names their version. If the user requested the version, VACUUM may have removed
@@ -388,8 +388,8 @@ class SparkEngine:
         return are_builtin(self.spark, functions)
 
     def reads_beyond(self) -> bool:
-        """See `anabranch._spark.sessions.session.reads_beyond`."""
-        return reads_beyond(self.spark)
+        """See `anabranch._spark.sessions.session.allows_reads_beyond_newest`."""
+        return allows_reads_beyond_newest(self.spark)
 
     def merges_schema(self) -> bool:
         """See `anabranch._spark.sessions.session.merges_schema`."""
@@ -446,7 +446,7 @@ class SparkEngine:
     def _without_rows_in_messages(self, source: Any) -> Iterator[None]:
         """Keep rows out of messages if the source reads a table that hides its rows."""
         with statement():
-            if not isinstance(source, pa.Table) and dataframe_source.keeps_out(self._frame(source)):
+            if not isinstance(source, pa.Table) and dataframe_source.hides_rows(self._frame(source)):
                 keep_out()
             yield
 

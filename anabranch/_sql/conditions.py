@@ -12,7 +12,7 @@ from pyspark.sql import Column
 
 from anabranch._expressions import (
     Context,
-    Sides,
+    MergeColumns,
     assignment,
     column_condition,
     column_value,
@@ -29,9 +29,9 @@ from anabranch._protocol.rules.table_rules import rules_of
 from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.schema.editing import field_at
 from anabranch._protocol.schema.types import Struct, schema_json
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.reading.row_addresses import Named
+from anabranch._spark.reading.row_addresses import AliasedColumn
 from anabranch._spark.sessions.sql_text import substitute_variables
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidArgument, InvalidCondition, UnknownColumn
@@ -109,11 +109,16 @@ def resolve_values(
         if alias is not None:
             _refuse_ambiguous_alias(value, alias, context)
         if isinstance(value, Column):
-            computation, column = column_value(value, context, alias), value if alias is None else Named(value, alias)
-            return Computed(column, computation)
+            computation, column = (
+                column_value(value, context, alias),
+                value if alias is None else AliasedColumn(value, alias),
+            )
+            return ComputedExpression(column, computation)
         return assignment(value, context, () if alias is None else (alias,))
 
-    return map_values(resolve_assignments(values, "set", Sides(context.schema, (), alias), context), resolve_value)
+    return map_values(
+        resolve_assignments(values, "set", MergeColumns(context.schema, (), alias), context), resolve_value
+    )
 
 
 def context_of(snapshot: Snapshot, engine: SparkEngine) -> Context:

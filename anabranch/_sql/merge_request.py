@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch._expressions import (
     Context,
-    Sides,
+    MergeColumns,
     analyze_merge,
     check_order,
     evolve_by_clause,
@@ -21,7 +21,7 @@ from anabranch._expressions import (
     resolve_assignments,
 )
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.features.widening import following
+from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import Action, Clause, When
 from anabranch._protocol.schema.evolution import all_nullable
@@ -54,7 +54,7 @@ class AskedClause:
     values: Values
     option: str = "set"
 
-    def clause(self, sides: Sides, context: Context) -> Clause:
+    def clause(self, sides: MergeColumns, context: Context) -> Clause:
         """Resolve the clause's columns to the table's names."""
         if self.action == "delete":
             return Clause(self.when, self.action, self.condition)
@@ -123,18 +123,18 @@ class MergeRequest:
         return replace(self, condition=as_spark_reads(self.condition, self.engine), clauses=clauses)
 
 
-def _sides(request: MergeRequest, snapshot: Snapshot, columns: Struct) -> Sides:
+def _sides(request: MergeRequest, snapshot: Snapshot, columns: Struct) -> MergeColumns:
     """Return target and source, the target's columns with the session's case sensitivity, and the evolved schema."""
     alias = request.source_alias or request.engine.alias(request.source)
     source_schema = all_nullable(request.engine.describe(request.source))
     source_schema = source_schema.exactly() if columns.exact else source_schema
-    sides = Sides(columns, tuple(request.source.columns), request.alias, alias, described=source_schema)
+    sides = MergeColumns(columns, tuple(request.source.columns), request.alias, alias, described=source_schema)
     if not (request.evolves or request.engine.merges_schema()):
         return sides
     schema = snapshot.schema
     for clause in request.clauses:
         if clause.action != "delete" and clause.when != "not matched by source":
             schema = evolve_by_clause(
-                clause.values, schema, sides, lambda was, rows: following(snapshot.metadata, rows, was)
+                clause.values, schema, sides, lambda was, rows: widen_to_rows(snapshot.metadata, rows, was)
             )
     return replace(sides, evolved=schema)

@@ -15,8 +15,8 @@ from anabranch._expressions.computations import computation_of
 from anabranch._expressions.context import Context
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.expressions.meeting import common
-from anabranch._protocol.expressions.table import Given, Unfit
+from anabranch._protocol.expressions.meeting import common_type
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported
 from anabranch._protocol.rules.identity import identities
 from anabranch._protocol.rules.table_rules import default_of, rules_of
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
@@ -123,6 +123,6 @@ def _have_common_type(kinds: Sequence[DataType | None]) -> bool:
     if not (all(kind in INTEGERS for kind in kinds) or all(decimal_of(str(kind)) for kind in kinds)):
         return False
     try:
-        return common([Given(kind) for kind in kinds]) is not None
-    except Unfit:
+        return common_type([Argument(kind) for kind in kinds]) is not None
+    except ArgumentsNotSupported:
         return False

@@ -17,9 +17,9 @@ from anabranch._catalog.entries import is_foreign, is_temporary
 from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._expressions.error_pointer import excerpt
-from anabranch._spark.columns.spark_tables import unlike_delta
-from anabranch._spark.sessions.file_settings import speaking
-from anabranch._spark.sessions.sql_text import cut, sql_from_parts, substitute_variables
+from anabranch._spark.columns.spark_tables import not_delta_error
+from anabranch._spark.sessions.file_settings import use_session_settings
+from anabranch._spark.sessions.sql_text import split_at_frames, sql_from_parts, substitute_variables
 from anabranch._sql import reading, registry
 from anabranch._sql.executor import frame_views, temporary_views
 from anabranch._sql.executor import names as on_names
@@ -80,7 +80,7 @@ def sql(
     if not isinstance(text, str):
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
-    with one_statement(), speaking(spark):
+    with one_statement(), use_session_settings(spark):
         return _run(Running(spark, frames), text, args, names or Names(spark))
 
 
@@ -105,7 +105,7 @@ def _run(run: Running, written: str, args: Any, names: Names) -> DataFrame:
         statement = _parse_statement(spark, request, source, names)
     except UnknownTable as error:
         name = parts_of(error.facts["name"])
-        raise (unlike_delta(spark, name, excerpt=error.facts.get("excerpt")) if name else error) from None
+        raise (not_delta_error(spark, name, excerpt=error.facts.get("excerpt")) if name else error) from None
     if statement is None:
         return _run_in_spark(run, written, args, source)
     check_quotes(spark, request.text)
@@ -185,7 +185,7 @@ def _run_in_spark(run: Running, written: str, args: Any, source: TokenizedText) 
     """Run a statement in Spark as the user wrote it; ``source`` is the statement with computed parts evaluated."""
     _check_rows_changed(run.spark, source)
     try:
-        rows = sql_from_parts(run.spark, cut(written, run.frames), args)
+        rows = sql_from_parts(run.spark, split_at_frames(written, run.frames), args)
     except Exception as error:  # an internal error of Spark, as for a change of a view without a table
         if isinstance(error, PySparkException) and not str(error).startswith("[INTERNAL_ERROR]"):
             raise

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from anabranch._storage.hadoop_settings import NAMESERVICES, Settings, suffixes, translate_settings
-from anabranch._storage.obstore_options import SERVICES, WHO, plain
+from anabranch._storage.obstore_options import CREDENTIAL_OPTIONS, SERVICES, canonical_option
 
 _CONNECTOR = (
     r"threads\.|connection\.(?:maximum|timeout|establish|request|ttl|idle)|attempts\.|retry\.|fast\.upload|multipart\."
@@ -81,7 +81,7 @@ def unsupported_settings(scheme: str, authority: str, given: Settings, all_of_th
         all_of_them: the given settings and those of the session, which have lower precedence.
     """
     options = translate_settings(scheme, authority, all_of_them)
-    has_credentials = bool(WHO.get(SERVICES.get(scheme, ""), frozenset()).intersection(options))
+    has_credentials = bool(CREDENTIAL_OPTIONS.get(SERVICES.get(scheme, ""), frozenset()).intersection(options))
     own = [key for key in given if key.startswith(family_of(scheme)) and not _is_of_another(scheme, authority, key)]
     return [
         key
@@ -91,7 +91,7 @@ def unsupported_settings(scheme: str, authority: str, given: Settings, all_of_th
     ]
 
 
-def lacks(scheme: str, authority: str, settings: Settings) -> str | None:
+def find_missing_setting(scheme: str, authority: str, settings: Settings) -> str | None:
     """The setting that others of a bucket require, such as the secret of a key; None where none is missing."""
     if scheme != "s3":
         return None
@@ -130,7 +130,7 @@ def for_spark(scheme: str, authority: str, options: Settings) -> tuple[dict[str,
         ({'fs.s3a.bucket.lake.endpoint.region': 'eu-west-1'}, ['proxy_url'])
     """
     service = SERVICES.get(scheme, "")
-    by_name = {plain(service, key): (key, str(value)) for key, value in options.items()}
+    by_name = {canonical_option(service, key): (key, str(value)) for key, value in options.items()}
     remaining = {name: value for name, (_, value) in by_name.items()}
     settings = {"s3": _s3, "abfss": _azure, "gs": _google}.get(scheme, _no_settings)(authority, remaining)
     unsupported = [key for name, (key, _) in by_name.items() if name in remaining and name not in _CLIENT_ONLY]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 SERVICES: Mapping[str, str] = {"s3": "aws", "gs": "google", "az": "azure", "abfss": "azure"}
 """The service of a bucket, by the scheme of its canonical URL."""
-WHO: Mapping[str, frozenset[str]] = {
+CREDENTIAL_OPTIONS: Mapping[str, frozenset[str]] = {
     "aws": frozenset(
         {"access_key_id", "secret_access_key", "session_token", "skip_signature", "web_identity_token_file", "role_arn"}
         | {"container_credentials_relative_uri", "container_credentials_full_uri"}
@@ -21,7 +21,7 @@ WHO: Mapping[str, frozenset[str]] = {
     "google": frozenset({"service_account", "service_account_key", "skip_signature", "token"}),
 }
 """The options of a service that are credentials."""
-WHERE: Mapping[str, frozenset[str]] = {
+SERVER_OPTIONS: Mapping[str, frozenset[str]] = {
     "aws": frozenset({"endpoint", "endpoint_url_s3", "virtual_hosted_style_request"}),
     "azure": frozenset({"endpoint", "use_emulator", "use_fabric_endpoint", "authority_host"}),
     "google": frozenset({"base_url"}),
@@ -44,7 +44,7 @@ _ALIASES = {
 }
 
 
-def plain(service: str, option: str) -> str:
+def canonical_option(service: str, option: str) -> str:
     """The canonical name of an option of obstore, which has several names for some.
 
     Example:

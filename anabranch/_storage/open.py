@@ -94,9 +94,9 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     ``http[s]://`` is used, and goes with each request; for the others a log record says that they are not used.
 
     Args:
-        location: a path (of the local disk and its working folder, or within `anabranch._storage.told.telling` of the
-        location: a path (of the local disk and its working folder, or of the session's within
-            `anabranch._storage.told.telling`), ``file:///path``, ``memory://name/path`` (lives as long as
+        location: a path (of the local disk and its working folder, or within `anabranch._storage.told.use_settings` of
+        the location: a path (of the local disk and its working folder, or of the session's within
+            `anabranch._storage.told.use_settings`), ``file:///path``, ``memory://name/path`` (lives as long as
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
             ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
             (the NameNode's HTTP port), or ``http[s]://host/path`` (a WebDAV server;
@@ -104,7 +104,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
             ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours. Within
-            `anabranch._storage.told.telling`, a session's settings apply where neither these nor the environment do.
+            `anabranch._storage.told.use_settings`, a session's settings apply where neither these nor the environment
+            do.
 
     Raises:
         InvalidArgument: the location is no text and no path. LoneSurrogate: it is not valid text.

@@ -15,9 +15,9 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from anabranch._storage.hadoop_names import FAMILIES, family_of, lacks, unsupported_settings
+from anabranch._storage.hadoop_names import FAMILIES, family_of, find_missing_setting, unsupported_settings
 from anabranch._storage.hadoop_settings import translate_settings
-from anabranch._storage.obstore_options import SERVICES, WHERE, WHO, plain
+from anabranch._storage.obstore_options import CREDENTIAL_OPTIONS, SERVER_OPTIONS, SERVICES, canonical_option
 from anabranch.errors import InvalidOption, NotBuilt
 
 _HADOOP = ("HADOOP_CONF_DIR", "HADOOP_HOME")
@@ -30,7 +30,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Told:
+class StoreSettings:
     """The settings within a block.
 
     Attributes:
@@ -60,11 +60,11 @@ class Told:
         return self.cached_folders[0] if self.cached_folders else None
 
 
-_current: ContextVar[Told | None] = ContextVar("anabranch_told", default=None)
+_current: ContextVar[StoreSettings | None] = ContextVar("anabranch_told", default=None)
 
 
 @contextmanager
-def telling(
+def use_settings(
     by: Any,
     session: Callable[[tuple[str, ...]], Mapping[str, str]],
     given: Mapping[str, str] | None = None,
@@ -77,7 +77,7 @@ def telling(
     if outer is not None and outer.by is by and not given:
         yield
         return
-    token = _current.set(Told(by, session, dict(given or {}), folder))
+    token = _current.set(StoreSettings(by, session, dict(given or {}), folder))
     try:
         yield
     finally:
@@ -112,7 +112,7 @@ def export_settings(scheme: str) -> dict[str, dict[str, str]]:
 
 def adopt_settings(settings: Mapping[str, str], given: Mapping[str, str]) -> None:
     """Apply settings for the rest of this thread, in a process that reads one table."""
-    _current.set(Told(None, lambda _: settings, given))
+    _current.set(StoreSettings(None, lambda _: settings, given))
 
 
 def call_options() -> dict[str, str]:
@@ -134,8 +134,8 @@ def bucket_options(scheme: str, authority: str, options: Mapping[str, str]) -> d
         InvalidOption: the session names a server of its own, and the environment has keys, but names no server.
     """
     context, service = _current.get(), SERVICES.get(scheme, "hdfs")
-    who, where = WHO.get(service, frozenset()), WHERE.get(service, frozenset())
-    mine = {plain(service, key) for key in options}
+    who, where = CREDENTIAL_OPTIONS.get(service, frozenset()), SERVER_OPTIONS.get(service, frozenset())
+    mine = {canonical_option(service, key) for key in options}
     if context is None or (not context.given and (mine & (who | where) or (service == "hdfs" and options))):
         return {}
     call_settings = _translate_call_settings(scheme, authority, context)
@@ -168,7 +168,7 @@ def _check_same_server(service: str, environment: set[str], options: Mapping[str
         service == "aws"
         and "endpoint" in options
         and "access_key_id" in environment
-        and not environment & WHERE[service]
+        and not environment & SERVER_OPTIONS[service]
     ):
         reason = (
             "the environment has AWS_ACCESS_KEY_ID, which counts more than the session, but no server, so its keys "
@@ -177,14 +177,14 @@ def _check_same_server(service: str, environment: set[str], options: Mapping[str
         raise InvalidOption(option="spark.hadoop.fs.s3a.endpoint", value=options["endpoint"], reason=reason)
 
 
-def _translate_call_settings(scheme: str, authority: str, context: Told) -> dict[str, str]:
+def _translate_call_settings(scheme: str, authority: str, context: StoreSettings) -> dict[str, str]:
     """The settings of the call as options. Raises NotBuilt, InvalidOption: our client cannot follow them."""
     if not context.given:
         return {}
     for name in unsupported_settings(scheme, authority, context.given, context.settings(scheme)):
         instead = "Leave it out, or set it for Spark and our client by themselves: docs/concepts/stores.md."
         raise NotBuilt(what=f"the setting {name} for one call", instead=instead)
-    if (missing := lacks(scheme, authority, context.given)) is not None:
+    if (missing := find_missing_setting(scheme, authority, context.given)) is not None:
         raise InvalidOption(option=missing, value=None, reason="a key and its secret are given together.")
     return translate_settings(scheme, authority, context.given)
 
@@ -200,7 +200,7 @@ def _check_unmixed(scheme: str, environment: set[str], options: Mapping[str, str
 def _environment_options(service: str) -> set[str]:
     """The options of a service that the environment has."""
     prefix = f"{service.upper()}_"
-    return {plain(service, name) for name, value in os.environ.items() if name.startswith(prefix) and value}
+    return {canonical_option(service, name) for name, value in os.environ.items() if name.startswith(prefix) and value}
 
 
 def _drop_missing_key_file(options: dict[str, str]) -> dict[str, str]:

@@ -113,7 +113,7 @@ def remove_empty(store: Store, folders: Iterable[str]) -> list[str]:
     return removed
 
 
-def remove_hollow(store: Store, folder: str) -> None:
+def remove_empty_tree(store: Store, folder: str) -> None:
     """Remove a folder and its subfolders as far as they hold no file; a bucket has no folders."""
     if isinstance(store, HdfsStore):
         remove_empty(store, [*_hdfs(store, lambda name: False, folder).folders, folder])

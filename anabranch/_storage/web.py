@@ -18,7 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from anabranch._storage.contract import Entry, check_folder, check_name
 from anabranch._storage.name_node import Unanswered, reason, retry
 from anabranch._storage.web_client import Answer, WebClient, proxy_by_environment
-from anabranch._storage.webdav import Listed, parse_date_ms, parse_listing, plain_etag, whole_number
+from anabranch._storage.webdav import ListingEntry, parse_date_ms, parse_listing, plain_etag, whole_number
 from anabranch.errors import NotFound, StoreError, StorePermissionDenied, UnknownStore
 from anabranch.errors.process_state import memo
 
@@ -150,7 +150,7 @@ class WebStore:
                 raise ValueError("it returns another range than requested")
             return answer.data
 
-    def _list_folder(self, folder: str) -> list[Listed]:
+    def _list_folder(self, folder: str) -> list[ListingEntry]:
         """The entries of a folder, by their names in the store; none where there is no folder."""
         before = f"{folder}/" if folder else ""
         with contextlib.suppress(NotFound), self._translate_errors(folder):
@@ -290,5 +290,5 @@ def _is_of_folder(answer: Answer, address: str) -> bool:
     return (target.scheme, target.netloc, target.path) == (requested.scheme, requested.netloc, f"{requested.path}/")
 
 
-def _entry(listed: Listed) -> Entry:
+def _entry(listed: ListingEntry) -> Entry:
     return Entry(listed.name, listed.size, listed.modified_ms, listed.etag)

@@ -19,7 +19,7 @@ _NOT_NAMES = ("", ".", "..")
 _MAX_DEPTH = 50
 
 
-class Listed(NamedTuple):
+class ListingEntry(NamedTuple):
     """One file or folder; ``name`` is relative to the requested folder, and empty for that folder itself."""
 
     name: str
@@ -29,7 +29,7 @@ class Listed(NamedTuple):
     etag: str | None
 
 
-def parse_listing(body: bytes, url: str) -> list[Listed]:
+def parse_listing(body: bytes, url: str) -> list[ListingEntry]:
     """The files and folders in an answer.
 
     Args:
@@ -71,7 +71,7 @@ def plain_etag(text: str | None) -> str | None:
     return text.strip().strip('"') or None if text else None
 
 
-def _parse_entry(fields: dict[str, str], url: str, base: list[str]) -> Listed:
+def _parse_entry(fields: dict[str, str], url: str, base: list[str]) -> ListingEntry:
     if "status" in fields and not _is_good(fields["status"]):
         raise ValueError("it does not list everything")
     try:
@@ -86,7 +86,7 @@ def _parse_entry(fields: dict[str, str], url: str, base: list[str]) -> Listed:
         raise ValueError("it is not the listing of a folder")
     size = 0 if is_folder else whole_number(fields.get("getcontentlength"))
     modified, etag = parse_date_ms(fields.get("getlastmodified")), plain_etag(fields.get("getetag"))
-    return Listed("/".join(inside), is_folder, size, modified, etag)
+    return ListingEntry("/".join(inside), is_folder, size, modified, etag)
 
 
 def _parts(path: str) -> list[str]:

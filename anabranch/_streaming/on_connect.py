@@ -12,13 +12,13 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 
-class Under:
+class NamedBatchFunction:
     """A user's function of batches, on either kind of session; each batch counts as a program of its own
     (`anabranch._transaction.own_commits`), if the package is installed.
 
     Args:
         func: the function.
-        reads: the names of each batch (`anabranch._spark.frames.dataframe_source.under`).
+        reads: the names of each batch (`anabranch._spark.frames.dataframe_source.with_aliases`).
     """
 
     def __init__(self, func: Any, reads: tuple[str, ...]) -> None:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from anabranch._protocol.change_feed import INSERT, VersionChanges, changing
+from anabranch._protocol.change_feed import INSERT, VersionChanges, data_changes
 
 
-class Shown(NamedTuple):
+class ChangeColumns(NamedTuple):
     """The change feed's columns of some rows: the change, its version, and its time in milliseconds since 1970. The
     change is None where the file has it per row.
     """
@@ -47,7 +47,7 @@ class Piece:
     version: int
     hidden: BitMap64 | None = None
     only: BitMap64 | None = None
-    shown: Shown | None = None
+    shown: ChangeColumns | None = None
 
 
 Group = tuple[Piece, ...]
@@ -64,7 +64,7 @@ def of_snapshot(files: pa.Table, vectors: Mapping[str, BitMap64], version: int, 
     """
     ordered = files.select(["path", "partitionValues", "size", "modificationTime"])
     ordered = ordered.sort_by([("modificationTime", "ascending"), ("path", "ascending")])
-    shown = None if moment is None else Shown(INSERT, version, moment)
+    shown = None if moment is None else ChangeColumns(INSERT, version, moment)
     return [_piece(row, version, hidden=vectors.get(row["path"]), shown=shown) for row in ordered.to_pylist()]
 
 
@@ -85,7 +85,7 @@ def groups_of_changes(changes: VersionChanges, actions: pa.Table) -> list[Group]
     """All changes of a commit, for each of its change data files, else for each action with a data change; arguments
     as of `groups_of_inserts`.
     """
-    shown = Shown(None, changes.version, changes.timestamp)
+    shown = ChangeColumns(None, changes.version, changes.timestamp)
     pieces: list[Group] = [(_piece(row, changes.version, shown=shown),) for row in changes.written.to_pylist()]
     return pieces or [group for _, group in _by_action(changes, actions)]
 
@@ -95,7 +95,7 @@ def _by_action(changes: VersionChanges, actions: pa.Table) -> Iterator[tuple[str
     groups: dict[tuple[str, str], Group] = {}
     for kind, piece in _pieces_with_kind(changes):
         groups[kind, piece.path] = (*groups.get((kind, piece.path), ()), piece)
-    for row in changing(actions).to_pylist():
+    for row in data_changes(actions).to_pylist():
         yield row["kind"], groups.pop((row["kind"], row["path"]), ())
 
 
@@ -103,11 +103,11 @@ def _pieces_with_kind(changes: VersionChanges) -> Iterator[tuple[str, Piece]]:
     """The pieces, with the kind of the action that gives them: for a file that was added again, its add."""
     version = changes.version
     for row in changes.whole.to_pylist():
-        shown = Shown(row["change"], version, changes.timestamp)
+        shown = ChangeColumns(row["change"], version, changes.timestamp)
         kind = "add" if row["change"] == INSERT else "remove"
         yield kind, _piece(row, version, hidden=changes.hidden.get(row["path"]), shown=shown)
     for row, only in zip(changes.partly.to_pylist(), changes.rows, strict=True):
-        yield "add", _piece(row, version, only=only, shown=Shown(row["change"], version, changes.timestamp))
+        yield "add", _piece(row, version, only=only, shown=ChangeColumns(row["change"], version, changes.timestamp))
 
 
 def _piece(row: Mapping[str, Any], version: int, **details: Any) -> Piece:

@@ -28,7 +28,7 @@ _NAME = re.compile(rf"\d{{{_DIGITS}}}\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Known:
+class StreamColumns:
     """The metadata with which a stream reads, and its version."""
 
     metadata: Metadata
@@ -42,7 +42,7 @@ class SchemaLog:
         self._store: Store = open_store(location)
         self._table_id, self._folder = table_id, f"_schema_log_{table_id}/"
 
-    def newest(self) -> Known | None:
+    def newest(self) -> StreamColumns | None:
         """The last entry; None if there is none. Raises InvalidStreamOffset: it is damaged."""
         numbers = self._numbers()
         if not numbers:
@@ -50,7 +50,7 @@ class SchemaLog:
         name = self._name(max(numbers))
         try:
             entry = json.loads(hint(self._store, name))
-            columns = Known(Metadata.from_json(entry["metaData"]), entry["version"])
+            columns = StreamColumns(Metadata.from_json(entry["metaData"]), entry["version"])
             if type(columns.version) is not int or columns.version < 0 or columns.metadata.id != self._table_id:
                 raise ValueError("it is of no version of this table")
             _ = columns.metadata.schema  # parsed here for the first time
@@ -65,7 +65,7 @@ class SchemaLog:
             table=self._store.url, version=0, offset=name, reason=f"the file {name} of its schemas {problem}."
         )
 
-    def check(self, columns: Known, newest: Snapshot) -> None:
+    def check(self, columns: StreamColumns, newest: Snapshot) -> None:
         """Raises InvalidStreamOffset unless the last entry agrees with the table's version; a version that was cleaned
         up is not checked.
         """
@@ -82,7 +82,7 @@ class SchemaLog:
         if not is_same and not same_but_marks(then.metadata, columns.metadata):
             raise self.file_error(max(self._numbers()), f"does not have the columns of version {columns.version}")
 
-    def note(self, columns: Known) -> None:
+    def note(self, columns: StreamColumns) -> None:
         """Records the columns of the stream from now on, unless they are recorded already.
 
         Raises:
@@ -112,7 +112,7 @@ def _read_with(metadata: Metadata) -> tuple[object, ...]:
     return (metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
 
 
-def starting_columns(newest: Snapshot, schemas: str | None, start: int | None) -> Known:
+def starting_columns(newest: Snapshot, schemas: str | None, start: int | None) -> StreamColumns:
     """The columns with which a stream begins, or continues, as far as its options determine; without an entry in the
     log, its source knows more (`anabranch._streaming.source`), and records it.
 
@@ -125,10 +125,10 @@ def starting_columns(newest: Snapshot, schemas: str | None, start: int | None) -
         InvalidStreamOffset: the last entry is damaged, or not of this table's history.
     """
     if schemas is None:
-        return Known(newest.metadata, newest.version)
+        return StreamColumns(newest.metadata, newest.version)
     log = SchemaLog(schemas, newest.metadata.id)
     if (recorded := log.newest()) is not None:
         log.check(recorded, newest)
         return recorded
     first = newest if start is None or start >= newest.version else open_log(newest.table).snapshot(start)
-    return Known(first.metadata, first.version)
+    return StreamColumns(first.metadata, first.version)

@@ -20,8 +20,8 @@ from anabranch._log.size_limits import hint
 from anabranch._protocol.layout.clustering import Path
 from anabranch._protocol.options import WRITE
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.frames.dataframe_source import under
-from anabranch._spark.sessions.file_settings import speaking
+from anabranch._spark.frames.dataframe_source import with_aliases
+from anabranch._spark.sessions.file_settings import use_session_settings
 from anabranch._spark.sessions.settings import honour_settings
 from anabranch._storage import open_store
 from anabranch._transaction.own_commits import another_program
@@ -106,17 +106,17 @@ class Sink:
             DeltaConcurrentModificationException: the query joins the table itself, which has changed since it was read.
         """
         engine, spark = SparkEngine(batch.sparkSession), batch.sparkSession
-        with speaking(spark, self.file_settings), honour_settings(spark, "a write"):
+        with use_session_settings(spark, self.file_settings), honour_settings(spark, "a write"):
             merges = engine.merges_schema() if self.merges is None else self.merges
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
-            rows = under(batch, self.reads)
+            rows = with_aliases(batch, self.reads)
             with another_program():  # earlier batches may be another process's, which would write them again
                 replace(self.write, source=rows, schema_change=change, batch=numbered).run(engine)
 
     def write_batch_of(self, batch: DataFrame, number: int, checkpoint: str) -> None:
         """Writes a batch of the query with this checkpoint. Raises as `query_of` and `write_batch`."""
-        with speaking(batch.sparkSession, self.file_settings):
+        with use_session_settings(batch.sparkSession, self.file_settings):
             query = query_of(checkpoint)
         self.write_batch(batch, number, query)
 

@@ -26,14 +26,14 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._log.timeline import first_since, timeline
 from anabranch._log.vectors import vectors_of
 from anabranch._protocol.actions import Metadata
-from anabranch._protocol.change_feed import changing
+from anabranch._protocol.change_feed import data_changes
 from anabranch._protocol.rules.identity import same_but_marks
 from anabranch._streaming.marks import Marks
 from anabranch._streaming.offsets import Offset, Position, display_text
 from anabranch._streaming.pieces import Group, Piece, groups_of_changes, groups_of_inserts, of_snapshot
 from anabranch._streaming.reading import LATEST, Limits, StreamRead
 from anabranch._streaming.schema_changes import difference, loss, unreadable
-from anabranch._streaming.schema_log import Known, SchemaLog
+from anabranch._streaming.schema_log import SchemaLog, StreamColumns
 from anabranch.commands.opening import open_log
 from anabranch.errors import (
     AnabranchError,
@@ -79,7 +79,7 @@ class Source:
         self._last_version: int | None = None
         self._commits = dict[int, Commit]()
         self._snapshot: tuple[int, list[Piece]] | None = None
-        self._new_metadata: Known | None = None
+        self._new_metadata: StreamColumns | None = None
         self._columns_version = self._last_checked = read.known_at
         self._known_metadata = range(-1), self.metadata
         self._has_columns = read.schemas is None
@@ -332,7 +332,7 @@ class Source:
     def _groups_of_adds(self, commit: Commit) -> list[Group]:
         """The rows that a commit added. Raises StreamDeletes, StreamChanges: it deleted rows; no option allows it."""
         tolerance = self.read.tolerance
-        removes, adds = changing(commit.removes), changing(commit.adds)
+        removes, adds = data_changes(commit.removes), data_changes(commit.adds)
         if len(removes) and tolerance.change_commits:
             return []
         writes = len(adds) and not pc.all(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks())).as_py()
@@ -395,7 +395,7 @@ class Source:
             return
         table = self.log.table
         if version > self._columns_version:
-            self._new_metadata = Known(metadata, version)
+            self._new_metadata = StreamColumns(metadata, version)
             raise StreamMetadataChanged(table=table, version=version, changed=difference(self.metadata, metadata))
         if (why := unreadable(metadata.schema, self.metadata.schema)) is not None:
             raise StreamSchemaIncompatible(table=table, version=self._columns_version, reason=why)
@@ -414,7 +414,7 @@ class Source:
         log = SchemaLog(self.read.schemas or "", self.metadata.id)
         if (noted := log.newest()) is None:
             version = min(begins.version if ends is None else ends.read, self._newest().version)
-            first = Known(self._metadata_at(version), version)
+            first = StreamColumns(self._metadata_at(version), version)
             log.note(first)
             noted = log.newest() or first
         if not same_but_marks(noted.metadata, self.metadata):

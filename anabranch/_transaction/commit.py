@@ -15,7 +15,7 @@ from anabranch._log.log import Log
 from anabranch._protocol.steps import NO_STEPS, RowPlan
 from anabranch._transaction.own_commits import note_own
 from anabranch._transaction.phases import reach
-from anabranch._transaction.put import Put, check_stands, unknown, write_checksum
+from anabranch._transaction.put import Put, check_stands, unknown_outcome_error, write_checksum
 from anabranch._transaction.rebase import Rebase
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.refused import note
@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Committed(ShownAsTable):
+class CommitResult(ShownAsTable):
     """Our transaction in the log: its ``version``, the versions that it was ``rebased_over``, its metrics, and the
     backend of each of its ``steps``: Arrow, Spark or the log alone.
     """
@@ -40,7 +40,7 @@ class Committed(ShownAsTable):
     steps: RowPlan = NO_STEPS
 
 
-def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPolicy, runtime: Runtime) -> Committed:
+def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPolicy, runtime: Runtime) -> CommitResult:
     """Place ``ours`` in the order of its winners, or raise the conflict that prevents it.
 
     Raises:
@@ -61,7 +61,9 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
         raise
     except BaseException as interrupt:
         if put.may_stand_at is not None:
-            raise interrupt from unknown(ours, put.may_stand_at, f"{type(interrupt).__name__} came in between.")
+            raise interrupt from unknown_outcome_error(
+                ours, put.may_stand_at, f"{type(interrupt).__name__} came in between."
+            )
         _discard(rebase, put, log)
         raise
     reach("committed")
@@ -69,7 +71,7 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
     return committed
 
 
-def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> Committed:
+def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> CommitResult:
     """Look, judge, carry over, put; again for every put that was lost."""
     rebase.keep_identity_values()
     looked = (runtime.now_ms(), runtime.seconds())
@@ -113,8 +115,8 @@ def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime)
             runtime.sleep(retry.pause(attempt - 2, runtime, put.took))
 
 
-def _make_committed(ours: Transaction, version: int, attempts: int) -> Committed:
-    return Committed(version, ours.stands.rebased_over, attempts, ours.info.metrics, ours.info.steps)
+def _make_committed(ours: Transaction, version: int, attempts: int) -> CommitResult:
+    return CommitResult(version, ours.stands.rebased_over, attempts, ours.info.metrics, ours.info.steps)
 
 
 def _discard(rebase: Rebase, put: Put, log: Log) -> None:

@@ -36,7 +36,7 @@ from anabranch._transaction.identity_marks import (
     only_marks,
     passes,
 )
-from anabranch._transaction.net_effect import NO_EFFECT, Added, Change, Net, growth, net_effect
+from anabranch._transaction.net_effect import NO_EFFECT, AddedFiles, Change, NetEffect, growth, net_effect
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.relocation import Relocation, relocation_of
 from anabranch._transaction.transaction import Source, Transaction, is_blind_append, is_vacuum, only_deletes
@@ -73,7 +73,7 @@ class Verdict:
 
     outcome: Clear | Redo | Conflict
     behind: Sequence[Commit]
-    net: Net
+    net: NetEffect
     then: Relocation | None = None
 
 
@@ -143,13 +143,13 @@ def cut_of(ours: Transaction, window: Sequence[Commit]) -> int:
     domains = list(ours.base.state.domains.values()) if ours.base is not None else []
     cut = 0
     for place, winner in enumerate(window, 1):
-        if may_see(ours, winner) or lowers_row_ids(winner, domains):
+        if may_have_read(ours, winner) or lowers_row_ids(winner, domains):
             cut = place
         domains += winner.head.domains
     return cut
 
 
-def may_see(ours: Transaction, winner: Commit) -> bool:
+def may_have_read(ours: Transaction, winner: Commit) -> bool:
     """Whether a winner may have read rows on which its outcome depends, even if it added none: all may, except those
     that declare otherwise and whose content agrees.
     """
@@ -161,7 +161,7 @@ def may_see(ours: Transaction, winner: Commit) -> bool:
     )
 
 
-def _judge_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo | Conflict:
+def _judge_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo | Conflict:
     if net.is_nothing:
         return Clear()
     rules = ROW_RULES if goes_by_rows(ours) else FILE_RULES
@@ -239,7 +239,7 @@ HEAD_RULES: tuple[Callable[[Transaction, Commit], Conflict | None], ...] = (
 # -- the row level: ours last (C1, C2, C3) -----------------------------------------------------------------------------
 
 
-def marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def marked_rows_are_gone(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """C1: every row that ours marks must still be where ours found it."""
     for path in sorted(ours.touched_paths & net.changed.keys()):
         if conflict := _find_changed_row(ours, path, net, handler):
@@ -247,7 +247,7 @@ def marked_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) ->
     return None
 
 
-def _find_changed_row(ours: Transaction, path: str, net: Net, handler: RebaseHandler) -> Conflict | None:
+def _find_changed_row(ours: Transaction, path: str, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
         marks, source = ours.does.marks.get(path), ours.does.sources[path]
@@ -286,7 +286,7 @@ def _find_deleter(winners: Sequence[Commit], path: str, rows: BitMap64, handler:
     return winners[-1]
 
 
-def matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def matched_rows_are_gone(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """C3: where ours inserts what it did not match, every row that it matched must still be there."""
     matched = ours.reads.matched if ours.reads else {}
     for path in sorted(matched.keys() & net.changed.keys()):
@@ -299,7 +299,7 @@ def matched_rows_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -
     return None
 
 
-def restored_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def restored_rows_match(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """C2 on rows that a winner restored in an old file: they count as new, and are not examined one by one."""
     for path, change in sorted(net.changed.items()):
         if change.after is None or path in ours.touched_paths:
@@ -317,17 +317,17 @@ def _restored_rows_conflict(
     return Conflict(kind, "ROW_LEVEL_CHANGES", reason, winner, change.after, some_of(rows), len(rows))
 
 
-def new_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def new_rows_match(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """C2: no row added by a winner that had read the table may be one that ours should have read."""
     return None if redoes_added_rows(ours) else _find_matching_row(net.seeing, handler)
 
 
-def blind_rows_match(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def blind_rows_match(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """C2 at Serializable: not even a blind append may have added such a row."""
     return _find_matching_row(net.blind, handler) if ours.serializable and not redoes_added_rows(ours) else None
 
 
-def _find_matching_row(added: Added, handler: RebaseHandler) -> Conflict | None:
+def _find_matching_row(added: AddedFiles, handler: RebaseHandler) -> Conflict | None:
     rows = _rows_that_match(added.files, handler)
     for path, positions in sorted(rows.items()):
         winner = added.winners[path]
@@ -351,18 +351,20 @@ ROW_RULES = (marked_rows_are_gone, matched_rows_are_gone, restored_rows_match, n
 # -- the file level: the documented matrix without row-level concurrency -----------------------------------------------
 
 
-def files_added_that_ours_should_have_read(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def files_added_that_ours_should_have_read(
+    ours: Transaction, net: NetEffect, handler: RebaseHandler
+) -> Conflict | None:
     """A winner that had read the table added a file that may hold rows which ours selects."""
     return _added_file_conflict(ours, net.seeing, handler)
 
 
-def blind_files_added(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def blind_files_added(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """The same for blind appends: at Serializable, and where ours cannot be redone row by row."""
     redoable = ours.reads is not None and ours.reads.row_local and not ours.serializable
     return None if redoable else _added_file_conflict(ours, net.blind, handler)
 
 
-def _added_file_conflict(ours: Transaction, added: Added, handler: RebaseHandler) -> Conflict | None:
+def _added_file_conflict(ours: Transaction, added: AddedFiles, handler: RebaseHandler) -> Conflict | None:
     candidates = handler.could_match(added.files) if len(added.files) else added.files
     for path in sorted(candidates["path"].to_pylist()):
         reason = "a file was added that may hold rows which the condition selects"
@@ -370,7 +372,7 @@ def _added_file_conflict(ours: Transaction, added: Added, handler: RebaseHandler
     return None
 
 
-def files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def files_that_ours_read_are_changed(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """A winner removed, marked or rewrote a file that ours had to read."""
     read = ours.reads.files if ours.reads else frozenset()
     for path in sorted(read & net.changed.keys()):
@@ -379,7 +381,7 @@ def files_that_ours_read_are_changed(ours: Transaction, net: Net, handler: Rebas
     return None
 
 
-def files_that_ours_removes_are_gone(ours: Transaction, net: Net, handler: RebaseHandler) -> Conflict | None:
+def files_that_ours_removes_are_gone(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """A winner removed or marked a file that ours removes or marks without having read it."""
     for path in sorted(ours.touched_paths & net.changed.keys()):
         change, reason = net.changed[path], "both delete from one file"
@@ -404,7 +406,7 @@ FILE_RULES = (
 # -- conflicts that a redo resolves ------------------------------------------------------------------------------------
 
 
-def blind_rows(ours: Transaction, net: Net, handler: RebaseHandler) -> Clear | Redo:
+def blind_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo:
     """Clear if no row of the blind appends that ours must stand behind matches, else Redo with those that match; under
     `redo` rows of all winners are redone.
     """

@@ -104,7 +104,7 @@ def _retention_ms(info: Mapping[str, object]) -> int:
     return retention_of(parameters if isinstance(parameters, Mapping) else {}) or 0
 
 
-class StagedFileGone(Exception):
+class StagedFileMissing(Exception):
     """A VACUUM removed a staged file before the fence could copy it: nothing of ours may be committed."""
 
     def __init__(self, path: str, winner: Commit) -> None:
@@ -179,16 +179,16 @@ class Fence:
         if name is None:
             return str(path)  # it lies outside the table, which this VACUUM does not touch
         if file.get("deletionVector") is not None:
-            raise StagedFileGone(path, start.commit)  # an older version's file: its vector may be removed, too
+            raise StagedFileMissing(path, start.commit)  # an older version's file: its vector may be removed, too
         copy = f"{_folder(name)}part-{self._runtime.new_id()}.parquet"
         self._copies.append(copy)
         try:
             copy_file(self._store, name, self._store, copy, size=file["size"])
         except NotFound:
-            raise StagedFileGone(path, start.commit) from None
+            raise StagedFileMissing(path, start.commit) from None
         except StoreError:
             if not self._is_whole(name, file["size"]):
-                raise StagedFileGone(path, start.commit) from None
+                raise StagedFileMissing(path, start.commit) from None
             raise
         return encode(copy)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from anabranch._log.commits import Commit
 from anabranch._protocol.actions import DomainMetadata, Metadata
 from anabranch._protocol.features import row_tracking
-from anabranch._protocol.rules.identity import Identity, goes_back, identities, is_watermark
+from anabranch._protocol.rules.identity import Identity, identities, is_watermark, reassigns_values
 from anabranch._protocol.stats.statistics import stats_columns
 from anabranch._transaction.transaction import Transaction, reservation_of
 
@@ -31,7 +31,7 @@ def find_mark_reset(ours: Transaction, window: Sequence[Commit]) -> Commit | Non
     newest = ours.stands.passed or (ours.base.metadata if ours.base is not None else None)
     for winner in window:
         metadata = winner.head.metadata
-        if newest is not None and metadata is not None and goes_back(newest, metadata):
+        if newest is not None and metadata is not None and reassigns_values(newest, metadata):
             return winner
         newest = metadata or newest
     return None

@@ -31,7 +31,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedFiles:
     """Files that are live after the run and were not before: ``files`` (`FILES`), all of the same kind of winner."""
 
     files: pa.Table
@@ -40,12 +40,12 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Net:
+class NetEffect:
     """The effect of a run of winners: changed files, and new ones, by whether their winner was a blind append."""
 
     changed: Mapping[str, Change]
-    blind: Added
-    seeing: Added
+    blind: AddedFiles
+    seeing: AddedFiles
     """added by winners that had read the table"""
 
     @property
@@ -54,11 +54,11 @@ class Net:
         return not self.changed and len(self.blind.files) == 0 and len(self.seeing.files) == 0
 
 
-NO_EFFECT = Net({}, Added(empty_files(), {}), Added(empty_files(), {}))
+NO_EFFECT = NetEffect({}, AddedFiles(empty_files(), {}), AddedFiles(empty_files(), {}))
 """The effect of no winners."""
 
 
-def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) -> Net:
+def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) -> NetEffect:
     """Fold commits into their net effect.
 
     Args:
@@ -74,7 +74,7 @@ def net_effect(winners: Iterable[Commit], live: frozenset[str] = frozenset()) ->
             _remove(row, commit, changed, added, comes_back=row["path"] in adds)
         for path, position in adds.items():
             _add(path, position, commit, changed, added, live)
-    return Net(changed, _collect(added, blind=True), _collect(added, blind=False))
+    return NetEffect(changed, _collect(added, blind=True), _collect(added, blind=False))
 
 
 class _Arrival(NamedTuple):
@@ -124,7 +124,7 @@ def _row(adds: pa.Table, position: int) -> FileRow:
     return row
 
 
-def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> Added:
+def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> AddedFiles:
     """The surviving new files whose first winner was (not) blind, as one table; one take per commit."""
     chosen = {path: arrival for path, arrival in added.items() if is_blind_append(arrival.first) is blind}
     rows: dict[int, list[int]] = {}
@@ -134,7 +134,7 @@ def _collect(added: Mapping[str, _Arrival], *, blind: bool) -> Added:
         commits[arrival.latest.version] = arrival.latest
     tables = [commits[v].adds.select(FILES.names).take(pa.array(places)) for v, places in rows.items()]
     files = pa.concat_tables(tables) if tables else empty_files()
-    return Added(files, {path: arrival.first for path, arrival in chosen.items()})
+    return AddedFiles(files, {path: arrival.first for path, arrival in chosen.items()})
 
 
 def growth(before: BitMap64, after: BitMap64) -> tuple[BitMap64, BitMap64]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from anabranch._log.cleanup import YOUNGEST_MS
 from anabranch._log.commits import Commit
-from anabranch._log.log import Before, Log
+from anabranch._log.log import Log, PreviousVersion
 from anabranch._transaction.clock import stamp
 from anabranch._transaction.commit_actions import VectorFile, commit_lines, remove_vectors, write_vectors
 from anabranch._transaction.retry import RetryPolicy, Runtime
@@ -97,7 +97,7 @@ class Put:
         return is_ours(ours, self._log, version, winner)
 
 
-def unknown(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
+def unknown_outcome_error(ours: Transaction, version: int, reason: str) -> CommitOutcomeUnknown:
     """The error for an unknown outcome of the commit at a version."""
     return CommitOutcomeUnknown(table=ours.table, version=version, txn_id=ours.txn_id, reason=reason)
 
@@ -121,9 +121,9 @@ def put_until_decided(
         except CorruptLog:
             raise
         except Exception as error:  # no store should raise this: the bytes may have been written before it
-            raise unknown(ours, version, detail(error)) from cause(error)
+            raise unknown_outcome_error(ours, version, detail(error)) from cause(error)
         if runtime.seconds() >= deadline:
-            raise unknown(ours, version, reason.message) from reason
+            raise unknown_outcome_error(ours, version, reason.message) from reason
         runtime.sleep(retry.pause(attempt, runtime, runtime.seconds() - began))
         attempt += 1
 
@@ -166,7 +166,7 @@ def check_stands(ours: Transaction, log: Log, version: int, looked: tuple[int, f
     try:
         log.check_stands(version)
     except StoreError as error:
-        raise unknown(ours, version, error.message) from error
+        raise unknown_outcome_error(ours, version, error.message) from error
 
 
 def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], version: int, data: bytes) -> None:
@@ -176,7 +176,7 @@ def write_checksum(ours: Transaction, log: Log, winners: Sequence[Commit], versi
         winners: all commits since the transaction's base, before ours.
     """
     try:
-        before = None if ours.base is None else Before(ours.base, winners)
+        before = None if ours.base is None else PreviousVersion(ours.base, winners)
         log.write_checksum(version, data, before, ours.restated_paths)
     except Exception as error:  # whatever it is, the commit is durable
         _logger.info("version %s of %s has no checksum file: %s", version, log.table, error)

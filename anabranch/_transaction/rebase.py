@@ -24,11 +24,11 @@ from anabranch._protocol.rules.identity import keep_assigned_values
 from anabranch._protocol.stats.statistics import num_records, with_num_records
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch._transaction.conflicts import Clear, Redo, Verdict, judge
-from anabranch._transaction.fence import Fence, StagedFileGone
+from anabranch._transaction.fence import Fence, StagedFileMissing
 from anabranch._transaction.phases import reach
-from anabranch._transaction.rebase_handler import Guarded, RebaseHandler
-from anabranch._transaction.rebase_limits import Bounded, Bounds, Exceeded
-from anabranch._transaction.relocation import Loaders, Relocation, follow_relocation, overtaken, relocation_of
+from anabranch._transaction.rebase_handler import FileGuard, RebaseHandler
+from anabranch._transaction.rebase_limits import BoundedHandler, Bounds, Exceeded
+from anabranch._transaction.relocation import Loaders, Relocation, follow_relocation, rebase_relocation, relocation_of
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import ReadSet, Source, Transaction
 from anabranch.errors import (
@@ -54,8 +54,8 @@ class Rebase:
         self.ours = self.to_put = ours
         self.winners: list[Commit] = []
         self._log, self._runtime = log, runtime
-        self._handler = Bounded(handler, lambda: _bounds(ours), runtime.seconds)
-        self._guard = handler if isinstance(handler, Guarded) else None
+        self._handler = BoundedHandler(handler, lambda: _bounds(ours), runtime.seconds)
+        self._guard = handler if isinstance(handler, FileGuard) else None
         self._fence = Fence(log.store, runtime)
         self._cached_origins = lru_cache(_CACHED_ORIGINS)(lambda path: origins_of(log.store, path))
         self._loaders = Loaders(self._handler.vector, self._origins)
@@ -170,7 +170,7 @@ class Rebase:
             return replace(self.ours)
         try:
             return self._fence.restage_threatened(self.ours, self.winners)
-        except StagedFileGone as gone:
+        except StagedFileMissing as gone:
             raise self.error(gone.conflict) from None
 
     def _carry_over(self, ours: Transaction, verdict: Verdict) -> Transaction:
@@ -220,12 +220,12 @@ def carry_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, load
     if not verdict.behind:
         return ours
     if ours.does.groups is not None:
-        return overtaken(ours, verdict.net, verdict.behind, loaders)
+        return rebase_relocation(ours, verdict.net, verdict.behind, loaders)
     rebased = repoint_sources(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
         rebased = join_transactions(rebased, handler.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
-    rebased = _pass_metadata(still_reading(rebased, verdict, handler), verdict)
+    rebased = _pass_metadata(update_read_set(rebased, verdict, handler), verdict)
     return replace(rebased, stands=rebased.stands.behind(*versions))
 
 
@@ -296,7 +296,7 @@ def _with_row_count(after: FileRow, before: FileRow) -> FileRow:
     return {**after, "stats": with_num_records(after.get("stats"), count)}
 
 
-def still_reading(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
+def update_read_set(ours: Transaction, verdict: Verdict, handler: RebaseHandler) -> Transaction:
     """Update the files that ours reads: add those of blind winners that ours now stands behind, and drop those that a
     winner removed, which bring new rows if they ever come back.
     """

@@ -1,6 +1,6 @@
 """The part of a commit that only the command can do, since only it knows rows and the store.
 
-Knows transactions and positions. A command passes in a `RebaseHandler`; where it names older files, a `Guarded`.
+Knows transactions and positions. A command passes in a `RebaseHandler`; where it names older files, a `FileGuard`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RebaseHandler(ConflictDetails, Protocol):
 
 
 @runtime_checkable
-class Guarded(Protocol):
+class FileGuard(Protocol):
     """A handler that checks the files of its transaction once more at every attempt, between looking and putting.
 
     Commands that restore old files, or remove missing ones, have such a handler: files may have changed since they were

@@ -40,7 +40,7 @@ class Exceeded(Exception):
         self.bound, self.allowed, self.needed = bound, allowed, round(needed)
 
 
-class Bounded:
+class BoundedHandler:
     """A `RebaseHandler` that raises `Exceeded` where the budget is spent.
 
     Args:

@@ -15,7 +15,7 @@ from anabranch.errors.process_state import cache
 _refused = cache("refused transactions", 1000)
 
 
-class Refused(NamedTuple):
+class RefusedTransaction(NamedTuple):
     """One refused transaction: the winner's version, our base and operation, the error's condition, the time in ms."""
 
     winner: int
@@ -31,11 +31,11 @@ def note(ours: Transaction, error: BaseException) -> None:
         return
     winner, moment = error.facts.get("winner_version"), error.facts.get("timestamp")
     if isinstance(winner, int) and isinstance(moment, int):
-        refused = Refused(winner, ours.base.version, ours.info.operation, error.getCondition(), moment)
+        refused = RefusedTransaction(winner, ours.base.version, ours.info.operation, error.getCondition(), moment)
         _refused[ours.table, ours.base.metadata.id, ours.txn_id] = refused
 
 
-def find_refused(table: str, table_id: str) -> tuple[Refused, ...]:
+def find_refused(table: str, table_id: str) -> tuple[RefusedTransaction, ...]:
     """The refused transactions of the table at a location with this id, oldest first."""
     entries = ((key, _refused.get(key)) for key in _refused if key[:2] == (table, table_id))
     return tuple(sorted((entry for _, entry in entries if entry is not None), key=lambda entry: entry.timestamp))

@@ -2,9 +2,9 @@
 
 Knows footprints, positions and the record of moves, never a row's values. A commit that only moves rows changes nothing
 that a reader could see, so it conflicts with nothing: a change that meets one moves its own marks to the new addresses
-(`follow_relocation`), and a relocation that meets changes applies their marks to its outputs (`overtaken`), or leaves
-those files alone. Guarantee: each marked row has exactly one new address, or there is a conflict; a row that a winner
-deleted never comes back by having been copied; errors mean conflict.
+(`follow_relocation`), and a relocation that meets changes applies their marks to its outputs (`rebase_relocation`), or
+leaves those files alone. Guarantee: each marked row has exactly one new address, or there is a conflict; a row that a
+winner deleted never comes back by having been copied; errors mean conflict.
 
 Source: beyond the documented matrix, which promises this of OPTIMIZE without ZORDER only.
 """
@@ -23,10 +23,10 @@ from anabranch._protocol.actions import FILES, FileRow
 from anabranch._protocol.features import row_tracking
 from anabranch._protocol.layout import moves
 from anabranch._protocol.layout.file_sets import Marks, union_of
-from anabranch._protocol.layout.moves import Group, Misplaced, Origin
+from anabranch._protocol.layout.moves import Group, Origin, RowsNotLocated
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._transaction.conflict_errors import Conflict
-from anabranch._transaction.net_effect import Change, Net, growth
+from anabranch._transaction.net_effect import Change, NetEffect, growth
 from anabranch._transaction.transaction import ReadSet, Source, Transaction, tags_of
 from anabranch.errors import AnabranchError, ConcurrentDeleteReadException
 from anabranch.errors.process_state import per_object
@@ -127,7 +127,7 @@ def follow_relocation(ours: Transaction, relocation: Relocation, loaders: Loader
     try:
         for group in relocation.groups:
             ours = _follow_group(ours, group, relocation, loaders)
-    except (Misplaced, AnabranchError) as error:
+    except (RowsNotLocated, AnabranchError) as error:
         reason = f"rows that ours had read were moved, and cannot be found again: {error}"
         return _conflict(ours, relocation, reason)
     return replace(ours, stands=ours.stands.behind(relocation.winner.version))
@@ -154,7 +154,7 @@ def _rows_to_remove(ours: Transaction, origin: Origin, loaders: Loaders) -> BitM
     """The rows of a file that ours deletes. (Who removes whole files may not have read their vectors.)"""
     row = ours.does.sources[origin.path].row
     if num_records(row.get("stats")) not in (None, origin.records):
-        raise Misplaced(f"{origin.path} holds another number of rows than the record of moves states")
+        raise RowsNotLocated(f"{origin.path} holds another number of rows than the record of moves states")
     if origin.path in ours.does.marks:
         return ours.does.marks[origin.path]
     return _complement(loaders.vector(row), origin.records)
@@ -163,7 +163,7 @@ def _rows_to_remove(ours: Transaction, origin: Origin, loaders: Loaders) -> BitM
 def _load_output(winner: Commit, path: str, loaders: Loaders) -> Source:
     rows = winner.adds.filter(pc.equal(winner.adds["path"], path)).select(FILES.names).to_pylist()
     if not rows:
-        raise Misplaced(f"{path} was left out, since every row in it had been deleted")
+        raise RowsNotLocated(f"{path} was left out, since every row in it had been deleted")
     return Source(rows[0], loaders.vector(rows[0]))
 
 
@@ -176,13 +176,13 @@ def _delete_rows(ours: Transaction, marked: Marks) -> Transaction:
         source = ours.does.sources[path]
         records = num_records(source.row.get("stats"))
         if rows & source.vector or records is None or rows.max() >= records:
-            raise Misplaced(f"a row in {path} was deleted already")
+            raise RowsNotLocated(f"a row in {path} was deleted already")
         if len(rows) + len(source.vector) == records:
             removes.add(path)
         elif ours.base is not None and ours.base.properties.vectors:
             marks[path] = rows
         else:
-            raise Misplaced("rows of a file cannot be deleted without deletion vectors")
+            raise RowsNotLocated("rows of a file cannot be deleted without deletion vectors")
     return replace(ours, does=replace(ours.does, marks=marks, removes=frozenset(removes)))
 
 
@@ -212,7 +212,7 @@ class NothingLeft(Exception):
     """All that ours would move was moved or changed by others: there is nothing to commit."""
 
 
-def overtaken(ours: Transaction, net: Net, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
+def rebase_relocation(ours: Transaction, net: NetEffect, behind: Sequence[Commit], loaders: Loaders) -> Transaction:
     """Ours, which only moves rows, behind winners: rows that they deleted are deleted in its outputs; a group whose
     files others moved, or restored rows in, is left as it is. Raises NothingLeft: of ours nothing remains.
     """
@@ -247,7 +247,7 @@ class _RebasedGroup:
     buried: Marks
 
 
-def _rebase_group(ours: Transaction, group: Group, net: Net, loaders: Loaders) -> _RebasedGroup | None:
+def _rebase_group(ours: Transaction, group: Group, net: NetEffect, loaders: Loaders) -> _RebasedGroup | None:
     """A group behind winners; None where it is left alone, since others moved its files too, or restored rows, or
     deleted some while the table has no deletion vectors.
     """
@@ -258,7 +258,7 @@ def _rebase_group(ours: Transaction, group: Group, net: Net, loaders: Loaders) -
         if lost and not (ours.base is not None and ours.base.properties.vectors):
             return None
         buried = moves.locate_rows(group, lost, loaders.vector, loaders.origins) if lost else {}
-    except (Misplaced, AnabranchError):
+    except (RowsNotLocated, AnabranchError):
         return None
     newest = {**sources, **{path: source for path, (source, _) in states.items()}}
     return _RebasedGroup(group, {path: source for path, source in newest.items() if source is not None}, buried)
@@ -270,12 +270,12 @@ def _newest_state(before: Source, change: Change, loaders: Loaders) -> tuple[Sou
     """
     if change.after is None:
         if _was_moved(change):
-            raise Misplaced(f"{change.before['path']} was moved by another")
+            raise RowsNotLocated(f"{change.before['path']} was moved by another")
         return None, _complement(before.vector, _records_of(before))
     after = loaders.vector(change.after)
     deleted, restored = growth(before.vector, after)
     if restored:
-        raise Misplaced(f"rows of {change.before['path']} were restored")
+        raise RowsNotLocated(f"rows of {change.before['path']} were restored")
     return Source(change.after, after), deleted
 
 
@@ -289,7 +289,7 @@ def _was_moved(change: Change) -> bool:
 def _records_of(source: Source) -> int:
     records = num_records(source.row.get("stats"))
     if records is None:
-        raise Misplaced(f"it is not known how many rows {source.row['path']} holds")
+        raise RowsNotLocated(f"it is not known how many rows {source.row['path']} holds")
     return records
 
 

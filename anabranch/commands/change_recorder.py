@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import Metadata, empty_files
-from anabranch._protocol.change_feed import Images, check_recordable, records
+from anabranch._protocol.change_feed import Images, check_recordable, records_changes
 from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
@@ -38,7 +38,7 @@ class ChangeRecorder:
 
     def __init__(self, snapshot: Snapshot, metadata: Metadata, engine: Engine, staging: Staging) -> None:
         check_recordable(metadata)
-        self.is_on = records(metadata)
+        self.is_on = records_changes(metadata)
         self._snapshot, self._metadata, self._engine, self._staging = snapshot, metadata, engine, staging
         self._noted, self._recorded = list[Images](), list[Images]()
         self.is_needed, self._known = False, list[str]()

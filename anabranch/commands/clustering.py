@@ -22,13 +22,13 @@ from anabranch._protocol.layout.clustering import (
     same_clustering,
     sql_names,
 )
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows
 from anabranch._transaction.transaction import CommitInfo, Transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.errors import AppendOnlyTable, InvalidOption
 
 
@@ -48,7 +48,7 @@ def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> N
     check_clustering(base.clustering_columns, base.metadata)
 
 
-def clusters_of(
+def clustering_of_write(
     asked: Sequence[Path] | None, metadata: Metadata, base: Snapshot | None = None, *, lays_out: bool = True
 ) -> tuple[Path, ...]:
     """The clustering columns of a table with this metadata, if a write requests some, or does not request any (None).
@@ -87,7 +87,7 @@ def with_clustering(ours: Transaction, columns: Sequence[Path]) -> Transaction:
 
 
 @dataclass(frozen=True)
-class ClusterBy(Masked):
+class ClusterBy(SecretFree):
     """ALTER TABLE … CLUSTER BY: set the clustering columns of future writes, or none; existing files stay as they are.
 
     Source: PROTOCOL.md "Clustered Table".
@@ -99,7 +99,7 @@ class ClusterBy(Masked):
     table: Location
     columns: tuple[Path, ...]
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has this clustering already.
 
         Raises:
@@ -109,7 +109,7 @@ class ClusterBy(Masked):
         log = open_log(self.table)
         base = context.snapshot(log)
         check_writable(base.table, base.protocol, base.metadata)
-        columns = clusters_of(self.columns, base.metadata, base)
+        columns = clustering_of_write(self.columns, base.metadata, base)
         reach("read")
         old, new = ",".join(sql_names(base.clustering_columns)), ",".join(sql_names(columns))
         info = CommitInfo("CLUSTER BY", {"oldClusteringColumns": old, "newClusteringColumns": new})

@@ -22,7 +22,7 @@ from anabranch._log.row_groups import RowGroups
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.partitions import read_value
 from anabranch._protocol.predicates import columns_of
 from anabranch._protocol.schema.column_mapping import renaming
@@ -32,10 +32,10 @@ from anabranch._transaction.transaction import Transaction
 from anabranch.commands.field_id_names import layout_of
 from anabranch.errors.rows import may_show_rows
 
-BYTES = 16 << 20
+MAX_BYTES_READ = 16 << 20
 """Maximum number of bytes of a file that are read to show some of its rows."""
 
-FEW_VALUES = 10
+MAX_VALUES = 10
 """Maximum number of values of a column in a suggested condition."""
 
 _COLUMNS = 16
@@ -103,13 +103,13 @@ def _row_group(footer: pq.FileMetaData, rows: Sequence[int]) -> tuple[int, list[
 
 
 def _affordable(footer: pq.FileMetaData, group: int, columns: Iterable[str]) -> list[str]:
-    """The first of the columns whose chunks together fit into `BYTES`."""
+    """The first of the columns whose chunks together fit into `MAX_BYTES_READ`."""
     sizes: dict[str, int] = {}
     for index in range(footer.num_columns):
         chunk = footer.row_group(group).column(index)
         column = chunk.path_in_schema.split(".")[0]
         sizes[column] = sizes.get(column, 0) + chunk.total_compressed_size
-    affordable, bytes_left = [], BYTES
+    affordable, bytes_left = [], MAX_BYTES_READ
     for column in columns:
         if column in sizes and sizes[column] <= bytes_left:
             affordable.append(column)
@@ -137,7 +137,7 @@ Values = Callable[[str], Sequence[Any] | None]
 """Returns the distinct values of a source's column; None if there are more than a few."""
 
 
-def of_partitions(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -> str | None:
+def partition_condition(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -> str | None:
     """A condition on the partitions that hold all rows which the transaction selected, and not the given file.
 
     None if there is no such condition, if it would be long, or if values may not be shown.
@@ -156,7 +156,7 @@ def of_partitions(snapshot: Snapshot, ours: Transaction, file: FileRow | None) -
     return None
 
 
-def of_source(snapshot: Snapshot, matching: Matching, where: Condition, values: Values) -> str | None:
+def source_condition(snapshot: Snapshot, matching: MergePlan, where: Condition, values: Values) -> str | None:
     """A condition on the table's columns that ON compares, with the source's present values.
 
     ON contains ``t.c = s.c`` already, so the condition does not change what matches. Partition columns come first. None
@@ -179,7 +179,7 @@ def of_source(snapshot: Snapshot, matching: Matching, where: Condition, values: 
 def _in_condition(prefix: str, column: Field, values: Sequence[Any]) -> str | None:
     """``column IN (values)`` without NULL, which equals nothing; None if they are many or cannot be written."""
     literals = [_literal(value, column.type) for value in values if value is not None]
-    if not literals or None in literals or len(literals) > FEW_VALUES:
+    if not literals or None in literals or len(literals) > MAX_VALUES:
         return None
     return f"{prefix}{_name(column.name)} IN ({', '.join(sorted(map(str, literals)))})"
 

@@ -15,17 +15,17 @@ from anabranch._protocol.change_feed import Images
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet, Marks
-from anabranch._protocol.merges import Joined, Matching
-from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.merges import Joined, MergePlan
+from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.types import Struct
-from anabranch._protocol.steps import Tell
+from anabranch._protocol.steps import StepListener
 
 
-class Told(Protocol):
+class ReportsSteps(Protocol):
     """Reports which backend did each step."""
 
-    def telling(self, tell: Tell) -> Self:
+    def telling(self, tell: StepListener) -> Self:
         """The same engine, which reports each completed step to ``tell``, with the backend that did it: finding,
         joining, writing, packing and ordering.
         """
@@ -48,7 +48,7 @@ class Backend(Protocol):
         """
         ...
 
-    def join(self, files: FileSet, matching: Matching, held: Any, folder: str) -> Joined:
+    def join(self, files: FileSet, matching: MergePlan, held: Any, folder: str) -> Joined:
         """Match the live rows of these files with the source's, once, and find the rows of each clause.
 
         This evaluates everything, once, including new images; `write_images` writes them.
@@ -60,37 +60,37 @@ class Backend(Protocol):
         """
         ...
 
-    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
+    def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> WrittenFiles:
         """Write the new images of exactly the marked rows as Parquet files below ``folder``."""
         ...
 
-    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> Written:
+    def rewrite(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any] | None, folder: str) -> WrittenFiles:
         """Write every live row of these files below ``folder``: the marked ones changed, or left out without
         assignments.
         """
         ...
 
-    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
+    def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> WrittenFiles:
         """Write the marked rows as files of change data below ``folder``: each as it was, and its new image, with the
         hidden row ids.
         """
         ...
 
-    def write_postimages(self, files: FileSet, count: int, folder: str) -> Written:
+    def write_postimages(self, files: FileSet, count: int, folder: str) -> WrittenFiles:
         """Write the ``count`` new images in these files of `record_update` as Parquet files below ``folder``."""
         ...
 
-    def record(self, changes: Sequence[Images], folder: str) -> Written:
+    def record(self, changes: Sequence[Images], folder: str) -> WrittenFiles:
         """Write changed rows as files of change data (`change_data_columns`) below ``folder``, by their partitions."""
         ...
 
-    def write_images(self, files: FileSet, joined: Joined, folder: str) -> Written:
+    def write_images(self, files: FileSet, joined: Joined, folder: str) -> WrittenFiles:
         """Write the new images of the rows that `join` updates as Parquet files below ``folder``."""
         ...
 
     def write_inserts(
-        self, files: FileSet, matching: Matching, held: Any, joined: Sequence[Joined], folder: str
-    ) -> Written:
+        self, files: FileSet, matching: MergePlan, held: Any, joined: Sequence[Joined], folder: str
+    ) -> WrittenFiles:
         """Write the rows that NOT MATCHED clauses insert for source rows that none of these joins matched, below
         ``folder``.
 
@@ -106,7 +106,7 @@ class Backend(Protocol):
         root: str,
         folder: str,
         rules: Rules = NONE,
-    ) -> Written:
+    ) -> WrittenFiles:
         """Write the source's rows below ``root/folder``, converted to the schema and checked by the table's rules.
 
         Raises:
@@ -195,7 +195,7 @@ class Expressions(Protocol):
         """
         ...
 
-    def check_merge(self, files: FileSet, matching: Matching, source: Any) -> None:
+    def check_merge(self, files: FileSet, matching: MergePlan, source: Any) -> None:
         """Check the same for a MERGE of a source, which is not evaluated."""
         ...
 
@@ -215,7 +215,7 @@ class Expressions(Protocol):
         ...
 
     def merge_versions(
-        self, source: Any, matching: Matching, schema: Struct, root: str, table_id: str
+        self, source: Any, matching: MergePlan, schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
         """The versions that queries in the expressions of a MERGE read, over columns of this schema and of the source.
 
@@ -246,5 +246,5 @@ class Jobs(Protocol):
         ...
 
 
-class Engine(Backend, Layouts, Sources, Expressions, Jobs, Told, Protocol):
+class Engine(Backend, Layouts, Sources, Expressions, Jobs, ReportsSteps, Protocol):
     """The complete interface, for commands that change or add rows."""

@@ -22,7 +22,7 @@ _ODD = re.compile(r"[%:]|\.\.|//|\n/|\n(?=\n)")
 """Matches a path, in text with one path on each line, that needs decoding or normalizing; few paths do."""
 
 
-def hold_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
+def check_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
     """Raises an error unless these files, with columns ``path`` and ``size``, have these sizes in the store.
 
     Raises:

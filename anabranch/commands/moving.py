@@ -25,7 +25,7 @@ from anabranch._protocol.layout.moves import Group, Origin, Output
 from anabranch._protocol.layout.paths import decode, encode
 from anabranch._protocol.partitions import hive_segment
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 from anabranch.commands.context import Progress, RunContext
@@ -71,7 +71,7 @@ class Move:
     most_rows: int = 0
     workers: int = 1
 
-    def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
+    def run(self, engine: Engine, log: Log, context: RunContext) -> CommitResult | None:
         """Run it and return its commit; None if there is nothing to do, or others moved all files meanwhile.
 
         Raises:

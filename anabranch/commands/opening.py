@@ -23,7 +23,7 @@ from anabranch._protocol.rules.table_rules import rules_of
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._storage import open_store
 from anabranch.commands.field_id_names import is_by_id, layouts_of
-from anabranch.commands.file_sizes import hold_sizes
+from anabranch.commands.file_sizes import check_sizes
 from anabranch.errors import LocationNotEmpty
 from anabranch.errors.secrets import without_secrets
 
@@ -51,7 +51,7 @@ def check_empty(log: Log) -> None:
             raise LocationNotEmpty(table=log.table, found=foreign)
 
 
-class Masked:
+class SecretFree:
     """A value whose text shows neither secrets of a location nor storage options."""
 
     def __init_subclass__(cls) -> None:
@@ -73,7 +73,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
         the size of a file differs from the log's.
     """
     files = snapshot.files if files is None else files
-    hold_sizes(snapshot.store, files, snapshot.version)
+    check_sizes(snapshot.store, files, snapshot.version)
     metadata = metadata or snapshot.metadata
     return FileSet(
         snapshot.table,
@@ -91,7 +91,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
     )
 
 
-def only(files: pa.Table, mask: pa.BooleanArray) -> pa.Table:
+def filter_files(files: pa.Table, mask: pa.BooleanArray) -> pa.Table:
     """The files that a mask selects."""
     return files if mask.true_count == len(files) else files.filter(mask)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from anabranch._protocol import options
 from anabranch._protocol.rules.table_rules import parse_codec
-from anabranch._protocol.settings import Fate
+from anabranch._protocol.settings import Treatment
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption
 from anabranch.errors.inputs import check_text
@@ -21,7 +21,7 @@ from anabranch.errors.process_state import cache
 _FILE_SYSTEM = ("fs.", "dfs.")
 """Prefixes of the settings of file systems, which apply to Spark and to our own access to a bucket."""
 _HADOOP = "hadoop."
-NOT_BUILT = ("datachange", "replaceon", "replaceusing", "targetalias")
+UNSUPPORTED = ("datachange", "replaceon", "replaceusing", "targetalias")
 _warned = cache("options warned of", 1000)
 
 
@@ -108,14 +108,14 @@ class Options:
             if key.startswith(_FILE_SYSTEM):
                 continue
             documented = options.option(door, key)
-            if key.startswith(_HADOOP) or (documented and documented.fate is Fate.REFUSED and key in NOT_BUILT):
+            if key.startswith(_HADOOP) or (documented and documented.fate is Treatment.REFUSED and key in UNSUPPORTED):
                 if documented is None or value.lower() != documented.harmless:
                     raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
             elif documented is None:
                 _warn(door, name)
-            elif documented.fate is Fate.REFUSED and value.lower() != documented.harmless:
+            elif documented.fate is Treatment.REFUSED and value.lower() != documented.harmless:
                 raise InvalidOption(option=name, value=value, reason=f"{documented.why}.")
-            elif documented.fate is Fate.HONOURED:
+            elif documented.fate is Treatment.HONOURED:
                 raise InvalidOption(option=name, value=value, reason="this method does not take it.")
 
 

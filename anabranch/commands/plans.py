@@ -14,10 +14,10 @@ from anabranch._arrow.merge_source import SourceColumns
 from anabranch._arrow.plans import plan_change, plan_layout, plan_merge
 from anabranch._arrow.site import Site
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.change_feed import records
+from anabranch._protocol.change_feed import records_changes
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.steps import FOUND_BY_LOG, RowPlan
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.maintenance.optimize import Optimize
@@ -35,13 +35,13 @@ def change_plan(snapshot: Snapshot, where: Condition, values: Mapping[str, Any] 
         return RowPlan((FOUND_BY_LOG,))
     files = file_set(snapshot, rest)
     site = site_of(files, obeys=values is not None)
-    vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
+    vectors, recorded = snapshot.properties.vectors, records_changes(snapshot.metadata)
     return plan_change(site, files, where, values, vectors=vectors, records=recorded)
 
 
-def merge_plan(snapshot: Snapshot, matching: Matching, source: SourceColumns, site_of: SiteOf) -> RowPlan:
+def merge_plan(snapshot: Snapshot, matching: MergePlan, source: SourceColumns, site_of: SiteOf) -> RowPlan:
     """The plan of a MERGE of a source with these columns."""
-    files, recorded = file_set(snapshot), replace(matching, recorded=records(snapshot.metadata))
+    files, recorded = file_set(snapshot), replace(matching, recorded=records_changes(snapshot.metadata))
     return plan_merge(site_of(files), files, recorded, source, vectors=snapshot.properties.vectors)
 
 

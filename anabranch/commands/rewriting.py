@@ -19,7 +19,7 @@ from anabranch._protocol.conditions import always
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.schema.column_mapping import fields_of
 from anabranch._protocol.schema.types import Struct
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, ReadSet, Source, Transaction
 from anabranch.commands.clustering import with_clustering
@@ -35,7 +35,7 @@ PURGE = {"predicate": "[]", "applyPurge": "true"}
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class Rewrite:
     """The files to rewrite, and the new metadata of the table.
 
     Attributes:
@@ -52,7 +52,7 @@ class Rewriting:
     operation: str = "REORG"
     parameters: Mapping[str, str] = field(default_factory=lambda: PURGE)
 
-    def run(self, engine: Engine, log: Log, context: RunContext) -> Committed | None:
+    def run(self, engine: Engine, log: Log, context: RunContext) -> CommitResult | None:
         """Run it; None if there is nothing to do.
 
         Raises:
@@ -93,7 +93,7 @@ def _rename_partition_keys(files: pa.Table, names: Mapping[str, str]) -> pa.Tabl
 class RewriteHandler(WholeFilesHandler):
     """The handler of one rewriting."""
 
-    def __init__(self, plan: Rewriting, engine: Engine, staging: Staging) -> None:
+    def __init__(self, plan: Rewrite, engine: Engine, staging: Staging) -> None:
         super().__init__(NO_ROW, plan.base, engine, staging)
         self._plan = plan
         self._metadata = plan.metadata or plan.base.metadata

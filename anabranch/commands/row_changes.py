@@ -30,7 +30,7 @@ from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.stats.skipping import FileFacts
 from anabranch._protocol.stats.statistics import num_records, with_num_records
 from anabranch._protocol.steps import FOUND_BY_LOG, Step
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.relocation import NothingLeft
 from anabranch._transaction.retry import Runtime
@@ -41,11 +41,11 @@ from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
-from anabranch.commands.opening import file_set, only
+from anabranch.commands.opening import file_set, filter_files
 from anabranch.commands.redoing import with_redone_runs
 from anabranch.commands.sources import check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging
-from anabranch.commands.watching import tell
+from anabranch.commands.watching import report_step
 from anabranch.errors import ExecutionFailed, MissingDataFile
 from anabranch.errors.html import ShownAsTable
 
@@ -70,7 +70,7 @@ class Outcome(ShownAsTable):
     """The result of a change: the number of changed rows, and its commit; ``committed`` is None if no row matched."""
 
     rows: int
-    committed: Committed | None
+    committed: CommitResult | None
     metrics: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -123,7 +123,7 @@ class RowRebaseHandler(ABC):
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that statistics and partition values cannot rule out."""
         facts = FileFacts(files, self._snapshot.schema, self._snapshot.partition_columns)
-        return only(files, facts.could_match(self._where.predicate))
+        return filter_files(files, facts.could_match(self._where.predicate))
 
     @abstractmethod
     def matches(self, files: pa.Table) -> Marks:
@@ -141,7 +141,7 @@ class RowRebaseHandler(ABC):
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """A condition on the partitions that hold all selected rows, if this file lies in another partition."""
-        return conflict_details.of_partitions(self._snapshot, ours, file)
+        return conflict_details.partition_condition(self._snapshot, ours, file)
 
     def discard(self) -> None:
         """Remove what was staged."""
@@ -188,7 +188,7 @@ class WholeFilesHandler(RowRebaseHandler):
 
 def stage_and_commit(
     handler: RowRebaseHandler, log: Log, context: RunContext, txn: AppTransaction | None = None
-) -> tuple[Transaction, Committed | None]:
+) -> tuple[Transaction, CommitResult | None]:
     """Stage and commit; None if there was nothing to do, or is nothing left to do. Removes the staged files if nothing
     is committed. ``txn`` is committed with it, even alone. Raises DeltaConcurrentModificationException: it conflicts
     with a winner.
@@ -217,11 +217,11 @@ def candidates_of(snapshot: Snapshot, where: Condition, *, deletes: bool) -> tup
     """
     files, facts = snapshot.files, snapshot.facts
     could = facts.could_match(where.predicate)
-    candidates = only(files, could)
+    candidates = filter_files(files, could)
     if not deletes:
         return candidates, files.slice(0, 0), candidates
     must = facts.must_match(where.predicate)
-    return candidates, only(files, pc.and_(could, must)), only(files, pc.and_not(could, must))
+    return candidates, filter_files(files, pc.and_(could, must)), filter_files(files, pc.and_not(could, must))
 
 
 class ChangeHandler(RowRebaseHandler):
@@ -238,14 +238,14 @@ class ChangeHandler(RowRebaseHandler):
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all work on the snapshot; return the transaction as it is before any winner is read."""
         began, snapshot, change = runtime.now_ms(), self._snapshot, self._change
-        tell("finding rows")
+        report_step("finding rows")
         candidates, whole, rest = candidates_of(snapshot, change.where, deletes=change.assignments is None)
         decided = len(whole) and not len(rest)  # else the engine runs, even on no file: it checks the condition
         marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
         if decided:
             self._steps.append(FOUND_BY_LOG)
         scanned = runtime.now_ms()
-        tell("writing")
+        report_step("writing")
         part = self._stage_part(rest, marks, whole)
         reads = ReadSet(change.where, frozenset(candidates["path"].to_pylist()))
         reads = whole_table(snapshot, change.where) if self._reads_table else reads

@@ -19,7 +19,7 @@ from anabranch._log.log import Log
 from anabranch._log.positions import SOME_VERSION, LogPosition, SourceVersions, all_versions
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.predicates import Always
 from anabranch._protocol.properties import SERIALIZABLE
 from anabranch._protocol.schema.assignments import leaves
@@ -60,7 +60,7 @@ class VersionsRead:
         return min((version for version in (self.rows, self.queries) if version is not None), default=None)
 
 
-NOTHING = VersionsRead()
+NO_VERSIONS = VersionsRead()
 """The value for a command that reads none."""
 
 
@@ -71,7 +71,7 @@ def versions_read(
     source: Any = None,
     where: Condition | None = None,
     values: Mapping[str, Any] | None = None,
-    matching: Matching | None = None,
+    matching: MergePlan | None = None,
     declared: int | None = None,
     held: bool = False,
 ) -> VersionsRead:
@@ -90,7 +90,7 @@ def versions_read(
         UnknownSourceVersion: source or expressions read the table, and the version is unknown.
     """
     if seen is None:
-        return NOTHING
+        return NO_VERSIONS
     # A condition that is not row-local, and a value that calls a function, may contain a query.
     calls = [
         expression for _, expression in leaves(values or {}) if not is_known(expression) and "(" in str(expression)

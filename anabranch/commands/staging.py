@@ -26,7 +26,7 @@ from anabranch._protocol.features.row_tracking import without_hidden_columns
 from anabranch._protocol.features.table_features import features_of_types
 from anabranch._protocol.iceberg import flags, folder_keys, lacks_numbers
 from anabranch._protocol.layout.paths import encode
-from anabranch._protocol.parquet_files import Written, read_nan_free
+from anabranch._protocol.parquet_files import WrittenFiles, read_nan_free
 from anabranch._protocol.partitions import parse_hive_path, partition_arrays
 from anabranch._protocol.predicates import Name
 from anabranch._protocol.properties import Properties
@@ -35,7 +35,7 @@ from anabranch._protocol.schema.types import Field
 from anabranch._protocol.schema.variants import shredded_column
 from anabranch._protocol.stats.footers import footer_stats
 from anabranch._storage.contract import Entry, Store
-from anabranch._storage.trees import check_inside, remove_hollow
+from anabranch._storage.trees import check_inside, remove_empty_tree
 from anabranch.commands.field_id_names import is_by_id
 from anabranch.commands.heartbeat import EVERY_SECONDS, Heartbeat
 from anabranch.errors import (
@@ -64,7 +64,7 @@ class Staging:
     beat_seconds: float = EVERY_SECONDS
     _heart: list[Heartbeat] = field(default_factory=list, init=False, repr=False)
     _started: bool = field(default=False, init=False, repr=False)
-    _noted: dict[str, Written] = field(default_factory=dict, init=False, repr=False)
+    _noted: dict[str, WrittenFiles] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def folder(self) -> str:
@@ -98,7 +98,7 @@ class Staging:
         if self._heart and self.store.head(self._marker("started")) is None:
             raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
 
-    def note(self, written: Written, *, changes: bool = False) -> None:
+    def note(self, written: WrittenFiles, *, changes: bool = False) -> None:
         """Record files written to the folder, or to that of ``changes``, for `collect`. If a writer does not report its
         files (None), `collect` lists the folder.
         """
@@ -229,7 +229,7 @@ class Staging:
         try:
             for folder in (self.folder, self.change_folder):
                 remove(self.store, [entry.name for entry in self.store.list_all(folder + "/")])
-                remove_hollow(self.store, folder)
+                remove_empty_tree(self.store, folder)
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
 

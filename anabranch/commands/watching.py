@@ -71,7 +71,7 @@ def watch_with(watcher: Watcher) -> None:
 
 
 @contextmanager
-def working(name: str, table: Location) -> Iterator[Work | None]:
+def watch_block(name: str, table: Location) -> Iterator[Work | None]:
     """Marks the block as a running command. Yields its `Work`, to which it may report; None if nobody watches."""
     if (outer := _current.get()) is not None or not _watchers:
         yield outer
@@ -103,7 +103,7 @@ def _current_is(work: Work) -> Iterator[None]:
         _current.reset(token)
 
 
-def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
+def watch(name: str, table: str = "table") -> Callable[[Run], Run]:
     """Decorates the ``run`` of a command so that it is watched, unless its caller passes its own progress.
 
     Args:
@@ -116,7 +116,7 @@ def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
         def watching(command: Any, engine: Engine | None = None, context: RunContext = NEWEST) -> Any:
             if context.progress is not ignore_progress:
                 return run(command, engine, context)
-            with working(name, getattr(command, table)) as work:
+            with watch_block(name, getattr(command, table)) as work:
                 return run(command, engine, context if work is None else replace(context, progress=work.tell))
 
         return cast(Run, watching)
@@ -124,7 +124,7 @@ def watched(name: str, table: str = "table") -> Callable[[Run], Run]:
     return decorate
 
 
-def tell(step: str, done: int = 0, of: int = 0) -> None:
+def report_step(step: str, done: int = 0, of: int = 0) -> None:
     """Report the current step of this thread's command, if it is watched."""
     if (work := _current.get()) is not None:
         work.tell(step, done, of)

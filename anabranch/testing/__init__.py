@@ -1,7 +1,7 @@
 """Tools to test pipelines with.
 
 - `at_phase`, `PHASES`: run something at a named moment inside a transaction, on one thread, without sleeping.
-- `DictStore`, `Watched`, `Call`: a store in memory, and one that reports every call and may fail it.
+- `DictStore`, `ObservedStore`, `Call`: a store in memory, and one that reports every call and may fail it.
 - `FAULTS`, `Fault`: the ways in which a call of a store may fail.
 - `mounted`: lets the product use your own store.
 - `ArrowEngine`, `Row`: runs the commands without a JVM.
@@ -16,6 +16,17 @@ from anabranch._transaction.phases import PHASES
 from anabranch.testing.arrow_engine import ArrowEngine, Row
 from anabranch.testing.faults import FAULTS, Fault
 from anabranch.testing.phases import at_phase
-from anabranch.testing.stores import Call, DictStore, Watched
+from anabranch.testing.stores import Call, DictStore, ObservedStore
 
-__all__ = ["FAULTS", "PHASES", "ArrowEngine", "Call", "DictStore", "Fault", "Row", "Watched", "at_phase", "mounted"]
+__all__ = [
+    "FAULTS",
+    "PHASES",
+    "ArrowEngine",
+    "Call",
+    "DictStore",
+    "Fault",
+    "Row",
+    "ObservedStore",
+    "at_phase",
+    "mounted",
+]

@@ -31,16 +31,16 @@ from anabranch._protocol.change_feed import (
     change_data_files,
 )
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.features.widening import TYPE_CHANGES
 from anabranch._protocol.iceberg import folder_keys
 from anabranch._protocol.layout.curves import ORIGINS, Curve
 from anabranch._protocol.layout.file_sets import FileSet, Marks
-from anabranch._protocol.merges import Joined, Matching
+from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import parquet_bytes
 from anabranch._protocol.partitions import hive_segment, read_value
 from anabranch._protocol.predicates import holds
-from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.row_rules import enforce_rules
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.column_mapping import (
     BY_NAME,
@@ -52,12 +52,12 @@ from anabranch._protocol.schema.column_mapping import (
     renaming,
 )
 from anabranch._protocol.schema.types import DataType, Field, Struct, from_arrow, schema_json, to_arrow
-from anabranch._protocol.steps import Tell
+from anabranch._protocol.steps import StepListener
 from anabranch._storage import Store, open_store
 from anabranch._storage.native import native_file
 from anabranch.commands.dml.append import split_by_partition, to_file_rows
 from anabranch.errors import AmbiguousMerge
-from anabranch.testing.arrow_merge import Held, Join, Row, evaluate_assignments, reserved_values, row_to_insert
+from anabranch.testing.arrow_merge import Join, MergeSource, Row, evaluate_assignments, reserved_values, row_to_insert
 
 __all__ = ["ArrowEngine", "Row", "logical_rows", "read_from"]
 
@@ -79,14 +79,14 @@ class ArrowEngine:
         """The paths of all files whose rows were evaluated, in order."""
         self._new_id = new_id
 
-    def telling(self, tell: Tell) -> ArrowEngine:
+    def telling(self, tell: StepListener) -> ArrowEngine:
         """Reports no progress."""
         return self
 
     def check(self, files: FileSet, condition: Condition, assignments: Mapping[str, Any] | None) -> None:
         """Accepts everything: predicates, values and functions name no column in a text."""
 
-    def check_merge(self, files: FileSet, matching: Matching, source: pa.Table) -> None:
+    def check_merge(self, files: FileSet, matching: MergePlan, source: pa.Table) -> None:
         """As `check`."""
 
     def find(self, files: FileSet, condition: Condition) -> Marks:
@@ -202,15 +202,15 @@ class ArrowEngine:
         """Returns the work unchanged: no context moves to the other thread."""
         return work
 
-    def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> Held:
+    def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> MergeSource:
         """Keeps the rows in memory."""
-        return Held(tuple(source.to_pylist()))
+        return MergeSource(tuple(source.to_pylist()))
 
-    def with_numbers(self, held: Held, values: Mapping[str, range]) -> pa.Table:
+    def with_numbers(self, held: MergeSource, values: Mapping[str, range]) -> pa.Table:
         """Adds the values in the order of the rows."""
         return pa.Table.from_pylist([{**row, **reserved_values(values, i)} for i, row in enumerate(held.records)])
 
-    def join(self, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
+    def join(self, files: FileSet, matching: MergePlan, held: MergeSource, folder: str) -> Joined:
         """Joins each live row with each source row; conditions and values are functions of both rows."""
         join = Join(matching, held.records)
         for path, rows in self._rows(files, ids=True):
@@ -227,7 +227,7 @@ class ArrowEngine:
         self._put(files, joined.handle.images, folder)
 
     def write_inserts(
-        self, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
+        self, files: FileSet, matching: MergePlan, held: MergeSource, joined: Sequence[Joined], folder: str
     ) -> None:
         """Writes the source rows that no join matched."""
         matched = {number for result in joined for number in result.handle.sources}
@@ -247,7 +247,7 @@ class ArrowEngine:
         values = [row[column] for row in self.rows(files) if row[column] is not None]
         return min(values, default=None), max(values, default=None)
 
-    def few_values(self, held: Held, column: str, limit: int) -> list[Any] | None:
+    def few_values(self, held: MergeSource, column: str, limit: int) -> list[Any] | None:
         """The distinct values of a column."""
         values = list(dict.fromkeys(row[column] for row in held.records))
         return values if len(values) <= limit else None
@@ -271,7 +271,7 @@ class ArrowEngine:
         return None
 
     def merge_versions(
-        self, source: pa.Table, matching: Matching, schema: Struct, root: str, table_id: str
+        self, source: pa.Table, matching: MergePlan, schema: Struct, root: str, table_id: str
     ) -> SourceVersions | None:
         """None: the functions of a MERGE contain no query."""
         return None
@@ -303,7 +303,7 @@ class ArrowEngine:
     def _check(self, files: FileSet, rows: list[Row]) -> None:
         """Enforces the table's rules on new rows."""
         if files.rules.bind_rows:
-            obedient(files.root, _table(files.schema, rows), files.schema, files.rules, frozenset())
+            enforce_rules(files.root, _table(files.schema, rows), files.schema, files.rules, frozenset())
 
     def _put(self, files: FileSet, rows: list[Row], folder: str, beside: tuple[Field, ...] = ()) -> None:
         hidden = (*beside, *(() if files.tracked is None else files.tracked.fields))
@@ -366,7 +366,7 @@ def source_versions_of(source: pa.Table) -> SourceVersions | None:
     return SourceVersions(int(version), frozenset({(int(version), mark)} if mark else ()))
 
 
-def _ids(tracked: Tracked, file: Row, position: int, row: Row) -> Row:
+def _ids(tracked: HiddenColumns, file: Row, position: int, row: Row) -> Row:
     """A row's id and commit version: stored in the file, or derived from the log's entry of the file."""
     stored, version = row.get(tracked.row_id), row.get(tracked.commit_version)
     base = file["baseRowId"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyroaring import BitMap64
 
-from anabranch._protocol.merges import Clause, Joined, Matching, Reserved, SourceColumn
+from anabranch._protocol.merges import Clause, Joined, MergePlan, ReservedIdentity, SourceColumn
 from anabranch._protocol.schema.assignments import Members
 from anabranch._protocol.schema.types import Struct
 
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Held:
+class MergeSource:
     """A source's rows."""
 
     records: tuple[Row, ...]
@@ -42,7 +42,7 @@ class Join:
         sources: the numbers of the source rows that match some row.
     """
 
-    matching: Matching
+    matching: MergePlan
     records: tuple[Row, ...]
     ambiguous: int = 0
     images: list[Row] = field(default_factory=list)
@@ -92,13 +92,13 @@ class Join:
             self.images.append({**row, **_values(clause, row, source)})
 
 
-def row_to_insert(matching: Matching, source: Row, schema: Struct, number: int) -> Row | None:
+def row_to_insert(matching: MergePlan, source: Row, schema: Struct, number: int) -> Row | None:
     """The row that a source row, with this number in the source, inserts; None if no clause acts."""
     clauses = matching.of("not matched")
     clause = next((c for c in clauses if c.condition is None or c.condition({}, source) is True), None)
     if clause is None:
         return None
-    reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, Reserved)}
+    reserved = {name: value.values for name, value in clause.values.items() if isinstance(value, ReservedIdentity)}
     return {**dict.fromkeys(schema.names), **_values(clause, {}, source), **reserved_values(reserved, number)}
 
 

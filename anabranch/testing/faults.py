@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from anabranch._storage.contract import Store
 from anabranch._transaction.retry import Runtime
 from anabranch.errors import PutOutcomeUnknown, StoreError, StoreFull, StorePermissionDenied
-from anabranch.testing.stores import Call, Decision, Watched
+from anabranch.testing.stores import Call, Decision, ObservedStore
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Fault:
     is_after: bool
     make: Callable[[Call], BaseException | None]
 
-    def store(self, inner: Store, number: int) -> Watched:
+    def store(self, inner: Store, number: int) -> ObservedStore:
         """The store with this fault at its ``number``-th call."""
 
         def decide(call: Call) -> BaseException | None:
             return self.make(call) if call.number == number else None
 
-        return Watched(inner, after=decide) if self.is_after else Watched(inner, before=decide)
+        return ObservedStore(inner, after=decide) if self.is_after else ObservedStore(inner, before=decide)
 
 
 def _failure(kind: type[StoreError]) -> Callable[[Call], Exception]:

@@ -27,7 +27,7 @@ import pyarrow as pa
 from anabranch._expressions import Context, condition
 from anabranch._log.log import forget
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
 from anabranch._protocol.schema.types import from_arrow
 from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append
@@ -347,7 +347,7 @@ def _delete(key: int, partition: int, _: int) -> _Statement:
 def _merge(key: int, partition: int, value: int) -> _Statement:
     """A MERGE of one source row by ``k``: it updates ``x``, or inserts the row."""
     source: Row = (key, partition, value)
-    matching = Matching(
+    matching = MergePlan(
         lambda row, other: row["k"] == other["k"] and row["p"] == partition,
         (
             Clause("matched", "update", values={"x": SourceColumn("x")}),

@@ -16,7 +16,7 @@ from anabranch._storage.contract import Entry, Store, check_folder, check_name
 from anabranch.errors import AlreadyExists, NotFound
 
 
-class Kept(NamedTuple):
+class StoredObject(NamedTuple):
     """The bytes under a name, the number of the put that wrote them, and the entry in listings."""
 
     data: bytes
@@ -39,22 +39,22 @@ class DictStore:
     def __init__(
         self,
         url: str,
-        kept: Mapping[str, Kept] | None = None,
+        kept: Mapping[str, StoredObject] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.url = url
         self._objects = dict(kept or {})
-        self._removed: dict[str, Kept] = {}
+        self._removed: dict[str, StoredObject] = {}
         self._now_ms, self._lock = now_ms, threading.Lock()
         self._puts = max((stored.number for stored in self._objects.values()), default=0)
 
     @property
-    def kept(self) -> Mapping[str, Kept]:
+    def kept(self) -> Mapping[str, StoredObject]:
         """All objects in the store."""
         return self._objects
 
     @property
-    def gone(self) -> Mapping[str, Kept]:
+    def gone(self) -> Mapping[str, StoredObject]:
         """The last object of each name that was removed."""
         return self._removed
 
@@ -125,7 +125,7 @@ class DictStore:
     def _keep(self, name: str, data: bytes) -> None:
         self._puts += 1
         entry = Entry(name, len(data), self._now_ms(), str(self._puts))
-        self._objects[name] = Kept(bytes(data), self._puts, entry)
+        self._objects[name] = StoredObject(bytes(data), self._puts, entry)
 
     def _entries(self, names: Iterable[str]) -> list[Entry]:
         return [self._objects[name].entry for name in sorted(names)]
@@ -157,7 +157,7 @@ Decision = Callable[[Call], BaseException | None]
 """Returns the error, or interrupt, with which a call fails, if any; may also wait, count or start something."""
 
 
-class Watched:
+class ObservedStore:
     """A store over ``inner`` that passes each call to ``before`` and ``after``, which decide whether it fails there.
 
     An error of ``before`` replaces the call's effect; one of ``after`` hides that the call took effect.
@@ -166,7 +166,7 @@ class Watched:
         calls: all calls so far.
 
     Example:
-        >>> store = Watched(open_store("/data/flights"), before=lambda call: print(call.method, call.about))
+        >>> store = ObservedStore(open_store("/data/flights"), before=lambda call: print(call.method, call.about))
     """
 
     def __init__(self, inner: Store, before: Decision = lambda call: None, after: Decision = lambda call: None) -> None:

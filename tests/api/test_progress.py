@@ -21,7 +21,7 @@ import anabranch
 from anabranch._api import progress as room
 from anabranch._api.bars import NotebookBar, Terminal, headline, line
 from anabranch._api.progress import Board
-from anabranch.commands.watching import Work, tell, watch_with, working
+from anabranch.commands.watching import Work, report_step, watch_block, watch_with
 from anabranch.errors import InvalidArgument
 from tests.support.patience import until
 from tests.support.tiers import few_of
@@ -219,7 +219,7 @@ def test_a_process_without_a_terminal_starts_no_thread(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     monkeypatch.setenv("FORCE_COLOR", "1")
     before = threading.active_count()
-    with working("CHECK", tmp_path) as found:
+    with watch_block("CHECK", tmp_path) as found:
         assert found is None
         assert threading.active_count() == before
 
@@ -252,8 +252,8 @@ def shown_on(bar: Drawn, monkeypatch: pytest.MonkeyPatch, *, after: float = 0.0)
 def test_a_command_is_drawn_until_it_ends_and_no_thread_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     bar = Drawn()
     shown_on(bar, monkeypatch)
-    with working("CHECK", "/data/flights"):
-        tell("files checked", 3, 8)
+    with watch_block("CHECK", "/data/flights"):
+        report_step("files checked", 3, 8)
         until(lambda: [each for each in bar.lines if each.startswith("CHECK flights  files checked  3 of 8  ")])
     assert bar.closed == 1
     drawn = len(bar.lines)
@@ -264,7 +264,7 @@ def test_a_command_is_drawn_until_it_ends_and_no_thread_stays(monkeypatch: pytes
 def test_a_short_command_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     bar = Drawn()
     shown_on(bar, monkeypatch, after=3600)
-    with working("CHECK", "/data/flights"):
+    with watch_block("CHECK", "/data/flights"):
         time.sleep(0.1)  # ten looks, or fewer where the machine is busy: an hour is not over in any case
     assert not bar.lines
 
@@ -272,7 +272,7 @@ def test_a_short_command_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_switched_off_is_never_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     bar = Drawn()
     shown_on(bar, monkeypatch)
-    with anabranch.progress(False), working("CHECK", "/data/flights"):
+    with anabranch.progress(False), watch_block("CHECK", "/data/flights"):
         time.sleep(0.1)  # ten looks, or fewer where the machine is busy: none may draw
     assert not bar.lines
 
@@ -282,13 +282,13 @@ def test_what_fails_in_drawing_is_logged_once_and_costs_no_command(
 ) -> None:
     bar = Drawn(fails=True)
     shown_on(bar, monkeypatch)
-    with caplog.at_level(logging.WARNING), working("CHECK", "/data/flights"):
+    with caplog.at_level(logging.WARNING), watch_block("CHECK", "/data/flights"):
         until(lambda: caplog.records)
         assert anabranch.append(str(tmp_path / "t"), [{"id": 1}]) == 0
     assert [record.message for record in caplog.records] == [
         "the progress of commands is not shown any more: no screen"
     ]
-    with working("CHECK", "/data/flights") as found:
+    with watch_block("CHECK", "/data/flights") as found:
         assert found is None
 
 
@@ -308,7 +308,7 @@ def test_a_terminal_in_which_spark_draws_is_left_to_it(monkeypatch: pytest.Monke
     shown_on(bar, monkeypatch)
     asked = list[bool]()
     monkeypatch.setattr(room, "spark_draws", lambda: not asked.append(True))
-    with working("CHECK", "/data/flights"):
+    with watch_block("CHECK", "/data/flights"):
         until(lambda: asked)
         time.sleep(0.1)  # ten looks more, or fewer where the machine is busy: none may draw or ask again
     assert not bar.lines

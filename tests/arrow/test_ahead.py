@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from anabranch._arrow.ahead import AHEAD, ahead
+from anabranch._arrow.ahead import AHEAD, read_ahead
 from anabranch._protocol.unsupported import Unsupported
 from tests.support.patience import until
 
@@ -33,7 +33,7 @@ def assert_read_ahead(batches: Iterator[pa.RecordBatch], seen: list[int], most: 
 
 
 def test_what_is_read_ahead_comes_whole_and_in_its_order() -> None:
-    with ahead(numbered(iter(range(50)), [])) as batches:
+    with read_ahead(numbered(iter(range(50)), [])) as batches:
         assert [batch["n"][0].as_py() for batch in batches] == list(range(50))
     assert not reads()
 
@@ -41,7 +41,7 @@ def test_what_is_read_ahead_comes_whole_and_in_its_order() -> None:
 @pytest.mark.slow
 def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> None:
     seen = list[int]()
-    with ahead(numbered(itertools.count(), seen)) as batches:
+    with read_ahead(numbered(itertools.count(), seen)) as batches:
         assert_read_ahead(batches, seen, AHEAD + 1)
     assert not reads()
 
@@ -50,7 +50,7 @@ def test_only_a_few_batches_are_read_ahead_and_none_once_nobody_wants_them() -> 
 def test_no_more_than_a_row_group_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anabranch._arrow.ahead.AHEAD_BYTES", 20)
     seen = list[int]()
-    with ahead(numbered(itertools.count(), seen)) as batches:
+    with read_ahead(numbered(itertools.count(), seen)) as batches:
         assert_read_ahead(batches, seen, 3 + 1)
 
 
@@ -60,13 +60,13 @@ def test_an_error_of_the_reader_comes_in_the_place_of_its_batch() -> None:
         raise Unsupported("there is a NaN")
 
     found = list[int]()
-    with pytest.raises(Unsupported, match="NaN"), ahead(numbered(numbers(), [])) as batches:
+    with pytest.raises(Unsupported, match="NaN"), read_ahead(numbered(numbers(), [])) as batches:
         found.extend(batch["n"][0].as_py() for batch in batches)
     assert found == [1, 2]
     assert not reads()
 
 
 def test_an_error_of_the_writer_ends_the_reader() -> None:
-    with pytest.raises(ZeroDivisionError), ahead(numbered(itertools.count(), [])) as batches:
+    with pytest.raises(ZeroDivisionError), read_ahead(numbered(itertools.count(), [])) as batches:
         next(batches)["n"][0].as_py() / 0
     assert not reads()

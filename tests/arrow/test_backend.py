@@ -13,7 +13,7 @@ import pytest
 import anabranch
 from anabranch import Table
 from anabranch._arrow import finding, writing
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._arrow.writing import put_all
 from anabranch._protocol.actions import empty_files
 from anabranch._protocol.layout.file_sets import FileSet
@@ -31,7 +31,7 @@ def ids(table: Table) -> dict[int, int]:
     files = file_set(snapshot)
     assert files.tracked is not None
     columns = ["id", files.tracked.row_id]
-    found = [each.rows for each in finding.fetch_file_rows(alone(snapshot.store), files, None, columns)]
+    found = [each.rows for each in finding.fetch_file_rows(site_without_spark(snapshot.store), files, None, columns)]
     return dict(zip(*(pa.Table.from_batches(found).column(name).to_pylist() for name in columns), strict=True))
 
 
@@ -63,7 +63,7 @@ def failing(count: int) -> Iterator[pa.Table]:
 
 
 def test_of_an_attempt_that_fails_no_file_is_left(tmp_path: Path) -> None:
-    site, put = alone(open_store(tmp_path.as_uri())), list[str]()
+    site, put = site_without_spark(open_store(tmp_path.as_uri())), list[str]()
     with pytest.raises(ValueError, match="no more"):
         put_all(site, "job", (put.append("") or each for each in failing(20)), files_of(tmp_path), most_rows=1)
     assert len(put) == 20
@@ -78,7 +78,7 @@ def test_what_cannot_be_removed_ends_the_command(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(type(store), "delete", stays)
     with pytest.raises(StagedFilesRemain, match="could not be removed"):
-        put_all(alone(store), "job", failing(9), files_of(tmp_path), most_rows=1)
+        put_all(site_without_spark(store), "job", failing(9), files_of(tmp_path), most_rows=1)
 
 
 def test_a_command_that_takes_spark_after_it_has_written_leaves_no_file(

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch._arrow import files as arrow_files
-from anabranch._arrow.files import live, write_batches
+from anabranch._arrow.files import live_batches, write_batches
 
 
 def task_of(file: Path, table: pa.Table) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_long_values_are_read_a_few_rows_at_a_time(tmp_path: Path, make: Any, mo
     monkeypatch.setattr(arrow_files, "BATCH_BYTES", 1 << 20)
     table = make(2_000, 5_000)
     pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
-    sizes = [(batch.nbytes, len(batch)) for batch in live(task_of(tmp_path / "a.parquet", table))]
+    sizes = [(batch.nbytes, len(batch)) for batch in live_batches(task_of(tmp_path / "a.parquet", table))]
     assert max(size for size, _ in sizes) <= 1 << 20
     assert sum(count for _, count in sizes) == 5_000
 
@@ -48,7 +48,7 @@ def test_a_value_that_is_longer_than_all_rows_may_be_is_read_by_itself(
     monkeypatch.setattr(arrow_files, "BATCH_BYTES", 100)
     table = distinct(1_000, 3)
     pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
-    assert [len(batch) for batch in live(task_of(tmp_path / "a.parquet", table))] == [1, 1, 1]
+    assert [len(batch) for batch in live_batches(task_of(tmp_path / "a.parquet", table))] == [1, 1, 1]
 
 
 def test_short_values_are_read_many_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_short_values_are_read_many_rows_at_a_time(tmp_path: Path, monkeypatch: 
     for count, at_once in ((100, [arrow_files.BATCH_ROWS]), (1_000, [arrow_files.PROBED_ROWS, arrow_files.BATCH_ROWS])):
         table = distinct(10, count)
         pq.write_table(table, tmp_path / "a.parquet", store_schema=False)
-        assert [len(batch) for batch in live(task_of(tmp_path / "a.parquet", table))] == [count]
+        assert [len(batch) for batch in live_batches(task_of(tmp_path / "a.parquet", table))] == [count]
         assert asked == at_once
         asked.clear()
 

@@ -223,7 +223,7 @@ def test_live_rows_with_some_values_are_found_with_their_addresses(
         "part": pa.string(),
     }
     asked = {name: pa.array(some, kinds[name]) for name, some in values.items()}
-    found = finding.with_values(site(spark, files), files, asked, ("path", "row"))
+    found = finding.find_by_keys(site(spark, files), files, asked, ("path", "row"))
     assert found is not None
     address = address_of(files.schema)
     rows = scan(spark, files, [*values], address=True).toArrow().to_pylist()

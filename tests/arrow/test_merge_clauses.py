@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from anabranch._arrow.merge_clauses import Acting, columns_of, resolve_clauses
+from anabranch._arrow.merge_clauses import ActingClause, columns_of, resolve_clauses
 from anabranch._arrow.merge_source import SourceColumns
 from anabranch._protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.resolving import Scope
 from anabranch._protocol.expressions.tree import Column, Constant
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, Reserved, SourceColumn
+from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, ReservedIdentity, SourceColumn
 from anabranch._protocol.rules.table_rules import Rules
 from anabranch._protocol.schema.assignments import Members
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 from tests.spark.tables import file_set
 
@@ -34,15 +34,15 @@ def files(tmp_path: Path) -> FileSet:
     return file_set(tmp_path, [], Struct((Field("id", "long"), Field("s", "string"), short, Field("day", "date"))))
 
 
-def over_source(text: str) -> Computed:
-    return Computed(
+def over_source(text: str) -> ComputedExpression:
+    return ComputedExpression(
         text,
         computation_of_syntax(parse_expression(text), Scope(lambda parts: Column(("source", *parts), TYPES[parts[0]]))),
     )
 
 
-def update(files: FileSet, condition: Any = None, **values: Any) -> Acting | None:
-    matching = Matching(None, (Clause("matched", "update", condition, values),))
+def update(files: FileSet, condition: Any = None, **values: Any) -> ActingClause | None:
+    matching = MergePlan(None, (Clause("matched", "update", condition, values),))
     try:
         (found,) = resolve_clauses(matching, "matched", files, SOURCE)
     except Unsupported:
@@ -76,7 +76,7 @@ def test_a_clause_without_a_condition_acts_always(files: FileSet) -> None:
         over_source("padded"),
         over_source("two + 1"),
         over_source("rand()"),
-        Reserved(range(3)),
+        ReservedIdentity(range(3)),
         Members({"a": SourceColumn("s")}),
         "text of the engine",
     ],
@@ -95,7 +95,7 @@ def test_what_spark_looks_at_when_it_stores_it_is_left_to_it(files: FileSet) -> 
 
 
 def test_an_insert_stores_null_in_what_it_does_not_name_unless_that_has_a_default(files: FileSet) -> None:
-    matching = Matching(None, (Clause("not matched", "insert", None, {"id": SourceColumn("id")}),))
+    matching = MergePlan(None, (Clause("not matched", "insert", None, {"id": SourceColumn("id")}),))
     found = resolve_clauses(matching, "not matched", files, SOURCE)
     assert {name for name, value in found[0].values.items() if isinstance(value.tree, Constant)} == {
         "s",
@@ -108,8 +108,8 @@ def test_an_insert_stores_null_in_what_it_does_not_name_unless_that_has_a_defaul
 
 
 def test_only_the_clauses_of_one_kind_are_asked_for(files: FileSet) -> None:
-    kinds = Matching(None, (Clause("not matched by source", "delete", "rand() < 1"), Clause("matched", "delete")))
-    assert resolve_clauses(kinds, "matched", files, SOURCE) == [Acting(1, NOTHING_MORE, False, {})]
+    kinds = MergePlan(None, (Clause("not matched by source", "delete", "rand() < 1"), Clause("matched", "delete")))
+    assert resolve_clauses(kinds, "matched", files, SOURCE) == [ActingClause(1, NOTHING_MORE, False, {})]
     assert resolve_clauses(kinds, "not matched", files, SOURCE) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from anabranch._arrow.merge_images import inserts_of
 from anabranch._arrow.merge_source import SourceColumns, SourceRows
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._protocol.unsupported import Unsupported
@@ -23,7 +23,7 @@ SOURCE = SourceRows(SourceColumns(("id", "s"), ("long", "string")), ROWS)
 
 def inserted(folder: Path, s: Field) -> list[tuple[pa.Table, frozenset[str]]]:
     files: FileSet = file_set(folder, [], Struct((Field("id", "long"), s)))
-    return inserts_of(files, Matching(None, (insert_all("id", "s"),)), SOURCE)
+    return inserts_of(files, MergePlan(None, (insert_all("id", "s"),)), SOURCE)
 
 
 def test_rows_are_inserted_as_they_are(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from anabranch._arrow import merge_join
 from anabranch._arrow.marks import marks_of
-from anabranch._arrow.merge_clauses import Acting
+from anabranch._arrow.merge_clauses import ActingClause
 from anabranch._arrow.merge_join import AT, NUMBER, Join
 from anabranch._arrow.merge_source import SourceColumns, SourceRows
 from anabranch._arrow.pairs import NONE
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.resolving import Scope
@@ -34,7 +34,7 @@ SOURCE = SourceRows(SourceColumns(("id",), ("long",)), ROWS)
 def join(tmp_path: Path) -> Join:
     """Rows 0 to 2 and 3 to 5 in two files, of which the row 5 is deleted."""
     files = numbered(tmp_path, {"b.parquet": 3, "a.parquet": 3}, {"a.parquet": [2]})
-    return Join(alone(open_store(files.root)), files, SOURCE, address_of(files.schema))
+    return Join(site_without_spark(open_store(files.root)), files, SOURCE, address_of(files.schema))
 
 
 def over_pairs(text: str) -> Computation:
@@ -46,7 +46,7 @@ def over_pairs(text: str) -> Computation:
 
 
 def test_a_row_without_a_match_is_acted_on_by_the_first_clause_that_holds(join: Join) -> None:
-    clauses = [Acting(3, over_pairs("t.id = 4 OR t.id = 0"), False, {}), Acting(5, NOTHING_MORE, False, {})]
+    clauses = [ActingClause(3, over_pairs("t.id = 4 OR t.id = 0"), False, {}), ActingClause(5, NOTHING_MORE, False, {})]
     matched = marks_of(pa.chunked_array([["b.parquet"]]), pa.chunked_array([[1]]))
     found, acts = join.alone(clauses, matched)
     addresses = zip(*(found[name].to_pylist() for name in join.address), acts.tolist(), strict=True)
@@ -55,20 +55,20 @@ def test_a_row_without_a_match_is_acted_on_by_the_first_clause_that_holds(join: 
 
 
 def test_rows_that_no_clause_acts_on_are_not_there(join: Join) -> None:
-    found, acts = join.alone([Acting(0, over_pairs("t.id > 100"), False, {})], {})
+    found, acts = join.alone([ActingClause(0, over_pairs("t.id > 100"), False, {})], {})
     assert (len(found), len(acts)) == (0, 0)
 
 
 def test_without_statistics_rows_are_counted_by_footers(join: Join) -> None:
     files = join.files.files
     uncounted = files.set_column(files.column_names.index("stats"), "stats", pa.nulls(len(files), pa.string()))
-    every = [Acting(0, NOTHING_MORE, False, {})]
+    every = [ActingClause(0, NOTHING_MORE, False, {})]
     found, _ = replace(join, files=replace(join.files, files=uncounted)).alone(every, {})
     assert found == join.alone(every, {})[0]
 
 
 def test_too_many_rows_without_a_match_are_left_to_spark(join: Join, monkeypatch: pytest.MonkeyPatch) -> None:
-    every = [Acting(0, NOTHING_MORE, False, {})]
+    every = [ActingClause(0, NOTHING_MORE, False, {})]
     monkeypatch.setattr(merge_join, "MOST_BYTES", 10)
     with pytest.raises(Unsupported):
         join.alone(every, {})
@@ -83,7 +83,7 @@ def test_new_and_old_values_stand_where_a_clause_acts(join: Join) -> None:
             NUMBER: pa.array([0, 0, 1], pa.int64()),
         }
     )
-    update = Acting(2, NOTHING_MORE, True, {"s": over_pairs("concat(t.s, '-', CAST(g.id AS STRING))")})
+    update = ActingClause(2, NOTHING_MORE, True, {"s": over_pairs("concat(t.s, '-', CAST(g.id AS STRING))")})
     acts = np.array([2, NONE, 2], np.int32)
     left = join.left_behind([update], found, acts, images=True, recorded=True)
     assert left.to_pydict() == {

@@ -19,8 +19,8 @@ import anabranch
 from anabranch._arrow import backend, merge_keys
 from anabranch._arrow.merge_source import SourceColumns
 from anabranch._arrow.site import Site
-from anabranch._protocol.features.row_tracking import Tracked
-from anabranch._protocol.merges import NOTHING_MORE, UNREAD, Clause, Matching
+from anabranch._protocol.features.row_tracking import HiddenColumns
+from anabranch._protocol.merges import NOTHING_MORE, UNREAD, Clause, MergePlan
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._spark.columns.types import arrow_rows
@@ -157,11 +157,14 @@ def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[b
 
     def seen(*given: Any) -> Any:
         joined.append(False)
-        found = merge_keys.outcome(*given)
+        found = merge_keys.join_by_keys(*given)
         joined[-1] = True
         return found
 
-    with patch.object(backend, "outcome", seen), patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1):
+    with (
+        patch.object(backend, "join_by_keys", seen),
+        patch.object(few_rows, "MOST_ROWS", few_rows.MOST_ROWS if few else 1),
+    ):
         by_arrow = outcome(spark, pair[0], text, "given_rows")
     with patch.object(Site, "check_read", left_to_spark):
         by_spark = outcome(spark, pair[1], text, "given_rows")
@@ -219,7 +222,7 @@ def test_a_merge_by_keys_records_what_rows_were_where_the_table_records_changes(
 def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without_spark(tmp_path: Path) -> None:
     files = file_set(tmp_path, [], Struct((Field("k", "long"), Field("v", "long"))))
     source = SourceColumns(("k", "v"), ("long", "long"))
-    plain = Matching(None, (update_all("k", "v"),), keys=(("k", "k"),), rest=NOTHING_MORE)
+    plain = MergePlan(None, (update_all("k", "v"),), keys=(("k", "k"),), rest=NOTHING_MORE)
     assert merge_keys.resolve_join(files, plain, source).matched
     alone = Clause("not matched by source", "delete")
     assert merge_keys.resolve_join(files, replace(plain, recorded=True), source).matched
@@ -235,7 +238,7 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
     ):
         with pytest.raises(Unsupported):
             merge_keys.resolve_join(files, other, source)
-    assert merge_keys.resolve_join(replace(files, tracked=Tracked("i", "c")), plain, source).update
+    assert merge_keys.resolve_join(replace(files, tracked=HiddenColumns("i", "c")), plain, source).update
 
 
 EMPTY_CHUNKS = pa.table({"k": pa.chunked_array([[3], [], [1, 2]], pa.int64())})

@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch._arrow.on_disk import on_disk
-from anabranch._arrow.site import Site, alone
+from anabranch._arrow.site import Site, site_without_spark
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._storage.local import LocalStore
 from anabranch.commands.opening import file_set, open_log
@@ -24,7 +24,7 @@ def table_at(path: str) -> tuple[Site, FileSet]:
     anabranch.append(path, [{"id": 3}])
     anabranch.table(path).delete("id = 1")
     snapshot = open_log(path).snapshot()
-    return alone(snapshot.store), file_set(snapshot)
+    return site_without_spark(snapshot.store), file_set(snapshot)
 
 
 @pytest.fixture

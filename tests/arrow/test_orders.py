@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch._arrow import orders
-from anabranch._arrow.files import CalledOff
+from anabranch._arrow.files import Cancelled
 from anabranch._arrow.orders import write_along_curve
 from anabranch._protocol.layout.curves import bits_per_column, places
 from anabranch._protocol.unsupported import Unsupported
@@ -92,7 +92,7 @@ def test_less_memory_makes_the_same_files_in_more_passes(
 
 def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Notes the files of each read of all rows with all columns; the first rows of all files are looked at besides."""
-    noted, real = list[tuple[int, ...]](), orders.live
+    noted, real = list[tuple[int, ...]](), orders.live_batches
 
     def watched(task: Any) -> Any:
         files = tuple(each["number"] for each in task["files"])
@@ -100,7 +100,7 @@ def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
             noted.append(files)
         return real(task)
 
-    monkeypatch.setattr(orders, "live", watched)
+    monkeypatch.setattr(orders, "live_batches", watched)
     return noted
 
 
@@ -161,7 +161,7 @@ def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
         asked.append(True)
         return len(asked) > 8
 
-    with pytest.raises(CalledOff):
+    with pytest.raises(Cancelled):
         write_along_curve(task_of(tmp_path, is_called_off=is_called_off))
     assert not left_in(tmp_path)
     assert not threads()
@@ -169,14 +169,14 @@ def test_it_stops_where_it_is_called_off(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_is_another_one_the_second_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = orders.live
+    real = orders.live_batches
 
     def changing(task: Any) -> Any:
         if "text" in task["wanted"].names:  # the order was found, by the columns of the curve
             pq.write_table(rows_of(1).slice(1), tmp_path / "1.parquet", store_schema=False)
         return real(task)
 
-    monkeypatch.setattr(orders, "live", changing)
+    monkeypatch.setattr(orders, "live_batches", changing)
     task = task_of(tmp_path, threads=1)
     with pytest.raises(Unsupported, match="other rows than before"):
         write_along_curve(task)

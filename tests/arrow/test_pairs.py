@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch._arrow import pairs
-from anabranch._arrow.pairs import NONE, Acting, Half, Pairs, acting_on, compute_clause_values
+from anabranch._arrow.pairs import NONE, ActingClause, Pairs, Side, compute_clause_values, find_acting_clauses
 from anabranch._protocol.expressions.computation import Computation, computation_of_syntax
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.resolving import Scope
@@ -19,7 +19,7 @@ from anabranch._protocol.unsupported import Unsupported
 OWN = pa.table({"id": [1, 2, 3], "v": [10, None, 30]})
 GIVEN = pa.table({"v": [5, 40], "w": ["a", None]})
 PAIRS = Pairs(
-    4, {"target": Half(OWN, np.array([0, 1, 2, 2])), "source": Half(pa.concat_tables([GIVEN]), np.array([0, 0, 0, 1]))}
+    4, {"target": Side(OWN, np.array([0, 1, 2, 2])), "source": Side(pa.concat_tables([GIVEN]), np.array([0, 0, 0, 1]))}
 )
 TYPES = {"id": "long", "v": "long", "w": "string"}
 EVERY = np.arange(4)
@@ -32,9 +32,9 @@ def over_pairs(text: str) -> Computation:
     return computation_of_syntax(parse_expression(text), Scope(column))
 
 
-def clause(number: int, condition: str | None = None, **values: str) -> Acting:
+def clause(number: int, condition: str | None = None, **values: str) -> ActingClause:
     known = NOTHING_MORE if condition is None else over_pairs(condition)
-    return Acting(number, known, bool(values), {name: over_pairs(text) for name, text in values.items()})
+    return ActingClause(number, known, bool(values), {name: over_pairs(text) for name, text in values.items()})
 
 
 def test_a_condition_is_computed_of_the_columns_of_both_rows() -> None:
@@ -51,17 +51,17 @@ def test_values_of_more_pairs_than_are_looked_at_at_once_are_all_there(monkeypat
 
 def test_the_first_clause_whose_condition_is_true_acts() -> None:
     clauses = [clause(2, "t.v > s.v AND t.id = 1"), clause(5, "t.v IS NOT NULL"), clause(6, "s.w = 'b'")]
-    assert acting_on(clauses, PAIRS, EVERY).tolist() == [2, NONE, 5, 5]
-    assert acting_on(clauses, PAIRS, np.array([1, 3])).tolist() == [NONE, NONE, NONE, 5]
-    assert acting_on([clause(0)], PAIRS, EVERY).tolist() == [0] * 4
-    assert acting_on([], PAIRS, EVERY).tolist() == [NONE] * 4
+    assert find_acting_clauses(clauses, PAIRS, EVERY).tolist() == [2, NONE, 5, 5]
+    assert find_acting_clauses(clauses, PAIRS, np.array([1, 3])).tolist() == [NONE, NONE, NONE, 5]
+    assert find_acting_clauses([clause(0)], PAIRS, EVERY).tolist() == [0] * 4
+    assert find_acting_clauses([], PAIRS, EVERY).tolist() == [NONE] * 4
 
 
 def test_a_condition_is_computed_only_where_no_clause_before_it_acts() -> None:
     fails_for_row_3 = clause(1, "9223372036854775778 + t.v > 0")
-    assert acting_on([clause(0, "t.id = 3"), fails_for_row_3], PAIRS, EVERY).tolist() == [1, NONE, 0, 0]
+    assert find_acting_clauses([clause(0, "t.id = 3"), fails_for_row_3], PAIRS, EVERY).tolist() == [1, NONE, 0, 0]
     with pytest.raises(Unsupported):
-        acting_on([fails_for_row_3], PAIRS, EVERY)
+        find_acting_clauses([fails_for_row_3], PAIRS, EVERY)
 
 
 def test_a_clause_stores_its_values_in_the_order_of_the_columns() -> None:

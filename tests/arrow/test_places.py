@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch._arrow import places as arrow_places
-from anabranch._arrow.places import begins, bounds_of, curve_places, range_numbers, sort_indexes, splits_of
+from anabranch._arrow.places import bounds_of, curve_places, output_bounds, range_numbers, sort_indexes, splits_of
 
 MAKERS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
     "few numbers": (pa.int64(), lambda dice: dice.randrange(50)),
@@ -86,7 +86,7 @@ def test_outputs_begin_at_rows_of_the_sample_with_equal_shares_between_them(
     sample = np.arange(0, len(keys), every)
     order, looked_at = sort_indexes(keys), keys.take(pa.array(sample))
     splits = splits_of(looked_at, outputs)
-    found = begins(keys, order, looked_at.take(pa.array(splits)), sample[splits]).tolist()
+    found = output_bounds(keys, order, looked_at.take(pa.array(splits)), sample[splits]).tolist()
     starts = sorted({len(sample) * i // outputs for i in range(1, outputs)} - {0})
     in_order = [row for row in order.tolist() if row % every == 0]
     assert found == [0, *(order.tolist().index(in_order[start]) for start in starts), len(keys)]
@@ -96,10 +96,10 @@ def test_a_text_that_the_sample_knows_by_its_beginning_comes_after_that(monkeypa
     """As Spark compares them: the beginning with the whole."""
     monkeypatch.setattr(arrow_places, "SAMPLE_LENGTH", 1)
     keys = pa.array(["a", "bb", "ba", "b", "c"])
-    looked_at = arrow_places.short(keys)
+    looked_at = arrow_places.shorten(keys)
     assert looked_at.to_pylist() == ["a", "b", "b", "b", "c"]
     order = sort_indexes(keys)
     assert order.tolist() == [0, 3, 2, 1, 4]
     split = pa.array(["b"])
-    assert begins(keys, order, split, np.array([2])).tolist() == [0, 1, 5]
-    assert begins(keys, order, split, np.array([4])).tolist() == [0, 2, 5]
+    assert output_bounds(keys, order, split, np.array([2])).tolist() == [0, 1, 5]
+    assert output_bounds(keys, order, split, np.array([4])).tolist() == [0, 2, 5]

@@ -15,13 +15,13 @@ import pytest
 import anabranch
 from anabranch._arrow.merge_source import source_columns
 from anabranch._arrow.plans import plan_change, plan_merge
-from anabranch._arrow.site import Site, alone
+from anabranch._arrow.site import Site, site_without_spark
 from anabranch._expressions import Context, condition
 from anabranch._expressions.computations import computation_of
-from anabranch._protocol.change_feed import records
-from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
+from anabranch._protocol.change_feed import records_changes
+from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, SourceColumn
 from anabranch._protocol.rules.table_rules import Check
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.opening import file_set, open_log
 from anabranch.commands.plans import optimize_plan
@@ -83,9 +83,9 @@ def test_a_plan_says_who_does_each_step_and_why(
     anabranch.append(path, ROWS, **TABLES.get(table, {}))
     snapshot = open_log(path).snapshot()
     context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda _: True)
-    values = None if value is None else {"word": Computed(value, computation_of(value, context))}
-    at: Site = replace(alone(snapshot.store), **SITES[site])
-    vectors, recorded = snapshot.properties.vectors, records(snapshot.metadata)
+    values = None if value is None else {"word": ComputedExpression(value, computation_of(value, context))}
+    at: Site = replace(site_without_spark(snapshot.store), **SITES[site])
+    vectors, recorded = snapshot.properties.vectors, records_changes(snapshot.metadata)
     files = file_set(snapshot)
     files = replace(files, rules=replace(files.rules, checks=(RULE,))) if table == "rule" else files
     plan = plan_change(at, files, condition(where, context), values, vectors=vectors, records=recorded)
@@ -119,10 +119,13 @@ def test_a_plan_of_a_merge_has_the_steps_that_its_clauses_take(
     path = f"memory://{uuid4()}/t"
     anabranch.append(path, ROWS, **TABLES[table])
     snapshot = open_log(path).snapshot()
-    recorded, source = records(snapshot.metadata), source_columns(pa.schema({"id": pa.int64(), "word": pa.string()}))
-    matching = Matching("", clauses, keys=(("id", "id"),), rest=NOTHING_MORE, recorded=recorded)
+    recorded, source = (
+        records_changes(snapshot.metadata),
+        source_columns(pa.schema({"id": pa.int64(), "word": pa.string()})),
+    )
+    matching = MergePlan("", clauses, keys=(("id", "id"),), rest=NOTHING_MORE, recorded=recorded)
     vectors = snapshot.properties.vectors
-    plan = plan_merge(alone(snapshot.store), file_set(snapshot), matching, source, vectors=vectors)
+    plan = plan_merge(site_without_spark(snapshot.store), file_set(snapshot), matching, source, vectors=vectors)
     assert [step.does for step in plan.steps if step.reason is None] == steps == [step.does for step in plan.steps]
 
 
@@ -152,7 +155,7 @@ def test_a_plan_of_a_layout_says_which_files_are_written_anew_together(
     for _ in range(2):
         anabranch.append(path, ROWS, **TABLES[table])
     snapshot = open_log(path).snapshot()
-    at: Site = replace(alone(snapshot.store), **SITES.get(site, {}))
+    at: Site = replace(site_without_spark(snapshot.store), **SITES.get(site, {}))
     command = Optimize(path, zorder_by=tuple((each,) for each in columns))
     plan = optimize_plan(command, snapshot, lambda files, obeys: at)[1]
     assert {step.does: step.reason or HERE for step in plan.steps} == steps

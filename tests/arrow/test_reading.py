@@ -15,7 +15,7 @@ import pytest
 import anabranch
 from anabranch._arrow import finding
 from anabranch._arrow.reading import map_ahead
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._expressions import Context, condition
 from anabranch.commands.opening import file_set, open_log
 from anabranch.errors import NeedsSpark
@@ -44,7 +44,7 @@ def test_rows_are_found_wherever_they_lie(path: str, text: str) -> None:
     snapshot = open_log(path).snapshot()
     files = file_set(snapshot)
     context = Context(snapshot.table, snapshot.schema, dt.datetime.now(dt.UTC), "UTC", lambda _: True)
-    found = finding.find(alone(snapshot.store), files, condition(text, context))
+    found = finding.find(site_without_spark(snapshot.store), files, condition(text, context))
     assert sum(map(len, found.values())) == sum(map(CONDITIONS[text], ROWS))
 
 

@@ -19,14 +19,14 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable
 from anabranch._arrow import values as arrow_values
-from anabranch._arrow.values import check_assigned
+from anabranch._arrow.values import resolve_assignments
 from anabranch._expressions import assignment
 from anabranch._log.log import Log
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import Always
 from anabranch._protocol.schema.types import Struct
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.merging.expression_checks import check_change
@@ -82,16 +82,16 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", before)
 
 
-def is_computed(name: str, value: Computed, schema: Struct) -> bool:
+def is_computed(name: str, value: ComputedExpression, schema: Struct) -> bool:
     """Whether Arrow computes what a column stores of a value."""
     try:
-        check_assigned({name: value}, schema)
+        resolve_assignments({name: value}, schema)
     except Unsupported:
         return False
     return True
 
 
-def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Computed]]:
+def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, ComputedExpression]]:
     """Columns with values that are plain for them, of all texts that are tried."""
     context, names = context_for("t", files.schema, engine), [*VALUES, "`L`"]
     sides = [(a, b) for name in names for number in NUMBERS for a, b in ((name, number), (number, name))]
@@ -102,7 +102,7 @@ def plain_pairs(files: FileSet, engine: SparkEngine) -> list[tuple[str, Computed
     return [(name, each) for name in VALUES for each in read if is_computed(name, each, files.schema)]
 
 
-def rounds(pairs: list[tuple[str, Computed]]) -> Iterator[dict[str, Computed]]:
+def rounds(pairs: list[tuple[str, ComputedExpression]]) -> Iterator[dict[str, ComputedExpression]]:
     """The same as assignments of many columns at once."""
     by_column = [[(name, value) for name, value in pairs if name == column] for column in VALUES]
     for several in zip_longest(*by_column):
@@ -120,16 +120,16 @@ def test_every_plain_value_is_what_spark_stores(spark: SparkSession, files: File
         texts = {name: value.expression for name, value in together.items()}
         check_change(spark, files, ALL, texts)  # Spark refuses none
         stored = assign_where(scan(spark, files), files, texts, F.lit(True)).toArrow().cast(types)
-        made = arrow_values.assign_values(rows, files.schema, check_assigned(together, files.schema))
+        made = arrow_values.assign_values(rows, files.schema, resolve_assignments(together, files.schema))
         assert made.schema == types
         for name in types.names:
             assert repr(made[name].to_pylist()) == repr(stored[name].to_pylist()), texts.get(name)
 
 
-def makes(rows: pa.Table, files: FileSet, name: str, value: Computed) -> bool:
+def makes(rows: pa.Table, files: FileSet, name: str, value: ComputedExpression) -> bool:
     """Whether Arrow makes these values, and does not leave them to Spark."""
     try:
-        return len(arrow_values.assign_values(rows, files.schema, check_assigned({name: value}, files.schema))) > 0
+        return len(arrow_values.assign_values(rows, files.schema, resolve_assignments({name: value}, files.schema))) > 0
     except (Unsupported, pa.ArrowException):
         return False
 
@@ -149,7 +149,7 @@ def test_literals_that_take_more_memory_than_rows_may_are_left_to_spark(
 ) -> None:
     rows = scan(spark, files).toArrow()
     text = assignment("'aaaa'", context_for("t", files.schema, SparkEngine(spark)))
-    assert isinstance(text, Computed)
+    assert isinstance(text, ComputedExpression)
     assert makes(rows, files, "w", text)
     monkeypatch.setattr(arrow_values, "MOST_BYTES", 4 * len(rows) - 1)
     assert not makes(rows, files, "w", text)

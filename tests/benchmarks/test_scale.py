@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import RunContext
 from anabranch.errors import AlreadyExists, PutOutcomeUnknown
 from benchmarks import scale
@@ -81,7 +81,7 @@ def test_writers_race_and_each_commit_is_in_once() -> None:
 
 
 def test_the_proof_finds_what_is_told_and_not_there() -> None:
-    def boasting(location: str, context: RunContext, writer: int, number: int) -> Committed:
+    def boasting(location: str, context: RunContext, writer: int, number: int) -> CommitResult:
         done = append_rows(location, context, writer, number)
         return replace(done, version=done.version + (writer == 0) * 100)
 

@@ -8,12 +8,12 @@ from typing import Any
 from anabranch._api.timeline.view import Timeline
 from anabranch.commands.queries.timeline.values import (
     Advice,
-    Did,
+    CommitDescription,
+    CommitEffect,
     Entry,
     FileChange,
     Kind,
     Refusal,
-    Said,
     TableTimeline,
     Totals,
 )
@@ -34,8 +34,10 @@ def entry(version: int, kind: Kind = "append", **said: Any) -> Entry:
         timestamp=BEGAN_MS + version * MINUTE_MS,
         kind=kind,
         bytes=1000,
-        said=Said(**{**base, **stated}),
-        did=Did(files_added=1, bytes_added=500, rows_added=10 + version, files=(FileChange("added", "a", 500, 10),)),
+        said=CommitDescription(**{**base, **stated}),
+        did=CommitEffect(
+            files_added=1, bytes_added=500, rows_added=10 + version, files=(FileChange("added", "a", 500, 10),)
+        ),
         totals=Totals(version + 1, 500 * (version + 1), 10 * (version + 1), version, version + 1),
     )
 
@@ -63,7 +65,7 @@ def hostile() -> Timeline:
     texts = {HOSTILE: HOSTILE, "__proto__": HOSTILE, "constructor": "x"}
     mean = replace(
         entry(0, **said, parameters=texts, metrics=texts, more=texts),
-        did=Did(files_added=1, files=(FileChange("added", HOSTILE, 1, 1),)),
+        did=CommitEffect(files_added=1, files=(FileChange("added", HOSTILE, 1, 1),)),
         streams=((HOSTILE, 1),),
     )
     found = timeline_of(mean, entry(1, operation="__proto__", user="constructor"))
@@ -76,7 +78,7 @@ def wide() -> Timeline:
     texts = {"numOutputRows": str(WIDE + 2), "predicate": f"id = {WIDE}"}
     said = {"base": WIDE, "cut": WIDE, "predicate": f"id = {WIDE}", "metrics": texts, "parameters": texts}
     file = FileChange("added", f"id={WIDE}/a", WIDE + 4, WIDE + 6)
-    did = Did(files_added=1, bytes_added=WIDE + 4, rows_added=WIDE + 6, rows_marked=WIDE + 8, files=(file,))
+    did = CommitEffect(files_added=1, bytes_added=WIDE + 4, rows_added=WIDE + 6, rows_marked=WIDE + 8, files=(file,))
     newest = replace(
         entry(WIDE + 2, "change", **{**said, "rebased_over": (WIDE + 1,)}),
         timestamp=BEGAN_MS,

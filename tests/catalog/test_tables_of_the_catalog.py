@@ -22,7 +22,7 @@ from pyspark.sql.catalog import Catalog
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch._catalog import entries, table_entries
-from anabranch._catalog.delta_format import run_beside
+from anabranch._catalog.delta_format import run_in_hidden_session
 from anabranch._catalog.entry import Kind
 from anabranch._catalog.properties import MANAGED
 from anabranch._spark.sessions.session import is_connect
@@ -48,7 +48,7 @@ def schema(spark: SparkSession) -> Iterator[str]:
     yield found
     anabranch.uninstall(spark)
     spark.sql("USE default")
-    run_beside(spark, f"DROP DATABASE {found} CASCADE")
+    run_in_hidden_session(spark, f"DROP DATABASE {found} CASCADE")
 
 
 def rows(found: DataFrame) -> list[Any]:
@@ -79,7 +79,7 @@ def filled(spark: SparkSession, name: str, number: int) -> None:
 def made_by_delta_spark(spark: SparkSession, schema: str, name: str, location: Path | None = None) -> None:
     """What delta-spark leaves in the catalog: a table without columns, managed by Spark where it has no LOCATION."""
     where = "" if location is None else f" LOCATION '{location}'"
-    run_beside(spark, f"CREATE TABLE {schema}.{name} USING delta{where}")
+    run_in_hidden_session(spark, f"CREATE TABLE {schema}.{name} USING delta{where}")
     anabranch.append(folder(spark, name), [{"id": 1}, {"id": 2}])
 
 
@@ -212,7 +212,7 @@ def test_the_mark_of_a_managed_table_counts_beside_its_own_location_only(
     anabranch.append(tmp_path / "precious", [{"id": 1}])
     mark = hashlib.sha256(str(tmp_path / "another").encode()).hexdigest()[:32]
     properties = f"TBLPROPERTIES ('{MANAGED}' = '{mark}')"
-    run_beside(spark, f"CREATE TABLE {schema}.t USING delta {properties} LOCATION '{tmp_path}/precious'")
+    run_in_hidden_session(spark, f"CREATE TABLE {schema}.t USING delta {properties} LOCATION '{tmp_path}/precious'")
     spark.sql("DROP TABLE t")
     assert len(anabranch.history(tmp_path / "precious")) == 1
 
@@ -224,7 +224,9 @@ def test_no_name_takes_the_files_of_another_ones_table(spark: SparkSession, sche
     anabranch.append(tmp_path / "x", [{"id": 1}])
     for victim in (folder(spark, "mine"), tmp_path / "x"):
         mark = f"'{MANAGED}' = '{hashlib.sha256(open_log(victim).table.encode()).hexdigest()[:32]}'"
-        run_beside(spark, f"CREATE TABLE {schema}.alias USING delta TBLPROPERTIES ({mark}) LOCATION '{victim}'")
+        run_in_hidden_session(
+            spark, f"CREATE TABLE {schema}.alias USING delta TBLPROPERTIES ({mark}) LOCATION '{victim}'"
+        )
         assert spark.catalog.getTable("alias").tableType == "MANAGED"
         spark.sql("DROP TABLE alias")
         view = f"TBLPROPERTIES ('anabranch.location' = '{victim}', 'anabranch.managed' = 'true')"
@@ -283,16 +285,16 @@ def test_a_rename_into_another_schema_leaves_a_table_that_took_the_name_meanwhil
     spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(spark, "t", 1)
-    plain, target = entries.mark, f"{schema}_moved"
+    plain, target = entries.mark_rename, f"{schema}_moved"
 
     def mark(*args: Any) -> None:
-        monkeypatch.setattr(entries, "mark", plain)
+        monkeypatch.setattr(entries, "mark_rename", plain)
         spark.sql("DROP TABLE t")
         spark.sql(f"CREATE TABLE t USING delta LOCATION '{folder_of_another}' AS SELECT 2 AS id")
         plain(*args)
 
     folder_of_another = folder(spark, "t").with_name("another")
-    monkeypatch.setattr(entries, "mark", mark)
+    monkeypatch.setattr(entries, "mark_rename", mark)
     with pytest.raises(errors.UnknownTable):
         spark.sql(f"ALTER TABLE t RENAME TO default.{target}")
     assert held(spark, "t") == [(2,)]
@@ -318,7 +320,7 @@ def test_a_comment_cannot_say_where_a_table_lies_or_whose_its_files_are(
     spark: SparkSession, schema: str, tmp_path: Path, said: str
 ) -> None:
     anabranch.append(tmp_path / "t", [{"id": 1}])
-    run_beside(spark, f"CREATE TABLE {schema}.t USING delta COMMENT 'a\n{said}\nb' LOCATION '{tmp_path}/t'")
+    run_in_hidden_session(spark, f"CREATE TABLE {schema}.t USING delta COMMENT 'a\n{said}\nb' LOCATION '{tmp_path}/t'")
     if said.startswith("Location"):
         with pytest.raises(errors.UnreadableEntry) as error:
             spark.sql("SELECT * FROM t")
@@ -731,7 +733,7 @@ def with_views(spark: SparkSession) -> Iterator[str]:
     anabranch.append(folder(spark, "p"), [{"id": i, "x": i + 1} for i in range(4)])
     yield schema
     anabranch.uninstall(spark)
-    run_beside(spark, f"DROP DATABASE {schema} CASCADE")
+    run_in_hidden_session(spark, f"DROP DATABASE {schema} CASCADE")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from rich.console import Console
 from anabranch._cli.demo.race import Race, Run, writers
 from anabranch._cli.demo.story import LOG, TABLES, demo, differing_rows, table_of
 from anabranch._cli.sessions import java_prints_to
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.errors import ConcurrentAppendException, InvalidOption
 
 ROWS = pa.table({"carrier": ["AA"] * 600})
@@ -82,7 +82,7 @@ def test_each_writer_has_one_line_of_80_columns_whatever_becomes_of_it() -> None
     crew = writers(cast(Any, None), ROWS, {"AA": ROWS, "WN": ROWS})
     over = tuple(range(1, len(crew)))
     ends = [
-        {"committed": Committed(len(crew), over, 1, {}), "seconds": 159.9},
+        {"committed": CommitResult(len(crew), over, 1, {}), "seconds": 159.9},
         {"refused": ConcurrentAppendException.__new__(ConcurrentAppendException), "seconds": 159.9},
         {"phase": "committed"},
     ]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import anabranch
 from anabranch._cli import app
-from anabranch._cli.layout import GAP, fitting, lay_out, wrap_text
+from anabranch._cli.layout import GAP, choose_columns, lay_out, wrap_text
 from anabranch._cli.output import print_table, print_values, width
 
 ROWS = [["1", "x" * 30, "long " * 12, "UA"], ["22", "y", "", "é日本"]]
@@ -44,8 +44,8 @@ def test_the_most_important_column_is_whole_whatever_its_width() -> None:
 
 def test_a_column_that_fits_exactly_is_shown() -> None:
     widths = {"a": 10, "b": 80 - 10 - GAP}
-    assert fitting(widths, ["a", "b"], 80) == ("a", "b")
-    assert fitting({**widths, "b": widths["b"] + 1}, ["a", "b"], 80) == ("a",)
+    assert choose_columns(widths, ["a", "b"], 80) == ("a", "b")
+    assert choose_columns({**widths, "b": widths["b"] + 1}, ["a", "b"], 80) == ("a",)
 
 
 def test_a_text_of_several_lines_becomes_one() -> None:

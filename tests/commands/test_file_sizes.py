@@ -12,12 +12,12 @@ import pytest
 from anabranch._log.log import forget
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._storage.sizes import sizes
-from anabranch.commands.file_sizes import hold_sizes
+from anabranch.commands.file_sizes import check_sizes
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.read import Read
 from anabranch.errors import MissingDataFile
 from anabranch.testing import DictStore
-from anabranch.testing.stores import Watched
+from anabranch.testing.stores import ObservedStore
 from tests.support.raw_logs import PROTOCOL, metadata, put_commit, put_rows
 from tests.support.worlds import World
 
@@ -110,7 +110,7 @@ def test_many_names_of_a_bucket_cost_a_listing_and_few_a_request_each() -> None:
         store.put(name, b"x" * i)
     store.put("job/another.parquet", b"")
     calls: list[str] = []
-    watched = Watched(store, before=lambda call: calls.append(call.method))
+    watched = ObservedStore(store, before=lambda call: calls.append(call.method))
     assert sizes(watched, names) == {**{name: i for i, name in enumerate(names[:-1])}, names[-1]: None}
     assert sorted(calls) == ["head", "list_from"]
     calls.clear()
@@ -122,6 +122,6 @@ def test_paths_in_other_spellings_are_the_same_files(tmp_path: Path) -> None:
     world = World(str(tmp_path / "t")).create(ROWS)
     Path(world.path, "a b.parquet").write_bytes(b"four")
     for path in ("a%20b.parquet", f"file://{world.path}/a%20b.parquet", f"{world.path}/a%20b.parquet"):
-        hold_sizes(world.log.store, pa.table({"path": [path], "size": [4]}))
+        check_sizes(world.log.store, pa.table({"path": [path], "size": [4]}))
         with pytest.raises(MissingDataFile):
-            hold_sizes(world.log.store, pa.table({"path": [path], "size": [5]}))
+            check_sizes(world.log.store, pa.table({"path": [path], "size": [5]}))

@@ -15,7 +15,7 @@ from anabranch._storage import open_store
 from anabranch.commands.heartbeat import Heartbeat
 from anabranch.commands.staging import Staging
 from anabranch.errors import StoreError
-from anabranch.testing import Call, DictStore, Watched
+from anabranch.testing import Call, DictStore, ObservedStore
 from tests.support.patience import PATIENCE, until
 
 OFTEN = 0.005
@@ -80,7 +80,7 @@ def test_a_store_that_refuses_a_beat_is_asked_again() -> None:
     def refuses(call: Call) -> StoreError | None:
         return StoreError(name=call.about, root="", reason="not now.") if call.number < 3 else None
 
-    store = Watched(DictStore("memory://beats/e"), before=refuses)
+    store = ObservedStore(DictStore("memory://beats/e"), before=refuses)
     heart = Heartbeat(store, "job-1/_beating_1", every_seconds=OFTEN)
     until(lambda: heart.beats >= 1)
     heart.stop()

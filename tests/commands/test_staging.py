@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch import Table
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._arrow.writing import put_all
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.parquet_files import WrittenFile
@@ -40,7 +40,7 @@ def put(snapshot: Snapshot, staging: Staging, count: int) -> list[WrittenFile]:
     """Files of so many rows, one for each partition."""
     schema = pa.schema([("id", pa.int64()), ("x", pa.int64()), ("part", pa.int64())])
     rows = pa.Table.from_pylist(ROWS[:count], schema=schema)
-    return put_all(alone(snapshot.store), staging.folder, [rows], file_set(snapshot))
+    return put_all(site_without_spark(snapshot.store), staging.folder, [rows], file_set(snapshot))
 
 
 def test_what_a_writer_says_is_collected_without_a_look(

@@ -13,7 +13,7 @@ from anabranch._api.progress import BOARD
 from anabranch._transaction.phases import reach
 from anabranch.commands import Vacuum
 from anabranch.commands.context import RunContext
-from anabranch.commands.watching import Work, tell, track_progress, watch_with, working
+from anabranch.commands.watching import Work, report_step, track_progress, watch_block, watch_with
 from anabranch.errors import NotATable
 from anabranch.testing import at_phase
 from tests.support.patience import PATIENCE, started
@@ -136,19 +136,19 @@ def test_whoever_gives_a_progress_of_his_own_is_told_alone(path: str, seen: Watc
 
 def test_where_nobody_watches_nothing_listens(path: str, seen: Watching) -> None:
     seen.wants = False
-    with working("CHECK", path) as work:
+    with watch_block("CHECK", path) as work:
         assert work is None
         reach("staged")
-        tell("anything", 1, 2)
+        report_step("anything", 1, 2)
         assert list(track_progress("anything", "abc", 3)) == ["a", "b", "c"]
     assert not seen.steps
 
 
 def test_when_a_command_has_ended_nothing_listens(path: str, seen: Watching) -> None:
-    with working("CHECK", path):
+    with watch_block("CHECK", path):
         reach("staged")
     reach("committed")
-    tell("too late")
+    report_step("too late")
     assert seen.steps == [("committing", 0, 0)]
 
 
@@ -156,9 +156,9 @@ def test_threads_have_commands_of_their_own(path: str, seen: Watching) -> None:
     both = threading.Barrier(2, timeout=PATIENCE)
 
     def look() -> None:
-        with working("CHECK", path):
+        with watch_block("CHECK", path):
             both.wait()
-            tell(threading.current_thread().name)
+            report_step(threading.current_thread().name)
             both.wait()
 
     threads = [threading.Thread(target=look, name=name) for name in ("one", "two")]
@@ -167,6 +167,6 @@ def test_threads_have_commands_of_their_own(path: str, seen: Watching) -> None:
 
 
 def test_no_secret_of_a_location_is_said(seen: Watching) -> None:
-    with working("CHECK", "s3://KEY:SECRET@lake/t"):
+    with watch_block("CHECK", "s3://KEY:SECRET@lake/t"):
         pass
     assert seen.works[0].table == "s3://lake/t"

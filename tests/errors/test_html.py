@@ -11,10 +11,10 @@ import pytest
 
 import anabranch
 from anabranch._storage.contract import Entry
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.maintenance.check import Report
 from anabranch.commands.maintenance.check_files import Finding
-from anabranch.commands.maintenance.vacuum import Vacuumed
+from anabranch.commands.maintenance.vacuum import VacuumResult
 from anabranch.errors.html import MOST_CHARACTERS, MOST_ROWS, Rows, ShownAsTable, facts, table, text
 
 HOSTILE = "<script src=//evil>alert('x')</script><img onerror=\"y\">&amp;"
@@ -159,10 +159,10 @@ def test_findings_and_files_are_tables_of_their_own() -> None:
     assert page.tags <= ALLOWED
     assert {"rule", "each live file exists", "it is gone"} <= set(page.text.splitlines())
     assert "1 finding" in page.text
-    gone = shown(Vacuumed("file:///t", False, [Entry("a.parquet", 10, 0, "etag")], {"b.parquet": HOSTILE}))
+    gone = shown(VacuumResult("file:///t", False, [Entry("a.parquet", 10, 0, "etag")], {"b.parquet": HOSTILE}))
     assert "a.parquet" in gone
     assert Tags(gone).tags <= ALLOWED
 
 
 def test_a_value_without_metrics_is_shown_all_the_same() -> None:
-    assert "rebased_over" in shown(Committed(3, (), 1))
+    assert "rebased_over" in shown(CommitResult(3, (), 1))

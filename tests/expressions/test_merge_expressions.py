@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import errors
-from anabranch._expressions import Context, Sides, analyze_merge, parameters_of
+from anabranch._expressions import Context, MergeColumns, analyze_merge, parameters_of
 from anabranch._expressions.computations import HIDDEN
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import names_of
-from anabranch._protocol.merges import NOTHING_MORE, Clause, Matching, SourceColumn
+from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, SourceColumn
 from anabranch._protocol.predicates import Always, And, Compare, In, IsNull, Name, Not, Or, Predicate, Unknown, holds
 from anabranch._protocol.schema.types import Field, Struct
 from tests.support.tiers import examples
@@ -57,9 +57,9 @@ def merged(
     source: str | None = "src",
     columns: tuple[str, ...] = SOURCE,
     is_builtin: Callable[[frozenset[str]], bool] = lambda names: True,
-) -> tuple[Condition, Matching]:
+) -> tuple[Condition, MergePlan]:
     context = Context("table", SCHEMA, NOW, "UTC", is_builtin)
-    return analyze_merge(on, clauses, Sides(SCHEMA, columns, target, source), context)
+    return analyze_merge(on, clauses, MergeColumns(SCHEMA, columns, target, source), context)
 
 
 def said_of(on: Any, **sides: Any) -> Predicate:
@@ -321,9 +321,9 @@ def test_a_text_that_is_none_is_refused(on: str) -> None:
 DESCRIBED = Struct((Field("id", "long"), Field("day", "date"), Field("name", "string"), Field("only_s", "integer")))
 
 
-def computed(on: str, *clauses: Clause, is_builtin: Callable[[frozenset[str]], bool] = lambda names: True) -> Matching:
+def computed(on: str, *clauses: Clause, is_builtin: Callable[[frozenset[str]], bool] = lambda names: True) -> MergePlan:
     context, names = Context("table", SCHEMA, NOW, "UTC", is_builtin), tuple(DESCRIBED.names)
-    return analyze_merge(on, clauses, Sides(SCHEMA, names, "t", "src", described=DESCRIBED), context)[1]
+    return analyze_merge(on, clauses, MergeColumns(SCHEMA, names, "t", "src", described=DESCRIBED), context)[1]
 
 
 def read_by(computation: Computation) -> set[Name]:

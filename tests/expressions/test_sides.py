@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch._expressions import Context, Sides, resolve_assignments
+from anabranch._expressions import Context, MergeColumns, resolve_assignments
 from anabranch._expressions.sides import evolve_by_clause, name_parts
 from anabranch._protocol.merges import SourceColumn
 from anabranch._protocol.schema.assignments import Members
@@ -28,7 +28,7 @@ CONTEXT = Context("table", SCHEMA, dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "UTC"
 
 
 def set_of(values: Any, *, columns: tuple[str, ...] = ("ID", "name", "a b", "a.b", "st", "more")) -> dict[str, Any]:
-    return resolve_assignments(values, "set", Sides(SCHEMA, columns, "t", "s"), CONTEXT)
+    return resolve_assignments(values, "set", MergeColumns(SCHEMA, columns, "t", "s"), CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,20 @@ AMBIGUOUS = Struct((Field("a", Struct((Field("b", "long"),))), Field("a.b", "lon
 )
 def test_a_member_and_a_column_with_a_dot_in_its_name_are_told_apart(key: str, alias: str, wanted: Any) -> None:
     assert (
-        resolve_assignments({key: 1}, "set", Sides(AMBIGUOUS, (), alias), replace(CONTEXT, schema=AMBIGUOUS)) == wanted
+        resolve_assignments({key: 1}, "set", MergeColumns(AMBIGUOUS, (), alias), replace(CONTEXT, schema=AMBIGUOUS))
+        == wanted
     )
 
 
 def test_a_struct_that_is_called_as_the_table_is_has_its_members() -> None:
-    sides = Sides(SCHEMA, (), "st")
+    sides = MergeColumns(SCHEMA, (), "st")
     assert resolve_assignments({"st.x": 1, "st.id": 2}, "set", sides, CONTEXT) == {"st": Members({"x": 1}), "id": 2}
 
 
 def test_a_member_that_is_set_adds_no_column_with_a_dot_in_its_name() -> None:
     given = Struct((Field("a.b", "long"), Field("a", Struct((Field("c", "long"),)))))
     table = Struct(AMBIGUOUS.fields[:1])
-    sides = Sides(table, tuple(given.names), "t", "s", described=given)
+    sides = MergeColumns(table, tuple(given.names), "t", "s", described=given)
     assert evolve_by_clause({"a.b": "1"}, table, sides, lambda was, rows: was) == table
     assert evolve_by_clause({"`a.b`": "1"}, table, sides, lambda was, rows: was).names == ("a", "a.b")
 
@@ -150,8 +151,8 @@ def as_it_was(columns: Struct, rows: Struct) -> Struct:
     return columns
 
 
-def evolving() -> Sides:
-    plain = Sides(TARGET, SOURCE.names, "t", "s", described=SOURCE)
+def evolving() -> MergeColumns:
+    plain = MergeColumns(TARGET, SOURCE.names, "t", "s", described=SOURCE)
     return replace(plain, evolved=evolve_by_clause(None, TARGET, plain, as_it_was))
 
 
@@ -171,7 +172,7 @@ def test_a_key_adds_what_the_source_has_of_its_name(key: str, added: list[str]) 
 
 def test_a_key_adds_a_member() -> None:
     table = Struct((Field("st", Struct((Field("x", "integer"),))),))
-    sides = Sides(table, SOURCE.names, described=SOURCE)
+    sides = MergeColumns(table, SOURCE.names, described=SOURCE)
     inner = evolve_by_clause({"st.y": "1"}, table, sides, as_it_was).field("st").type
     assert inner == Struct((Field("x", "integer"), Field("Y", "date")))
 

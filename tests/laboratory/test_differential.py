@@ -11,7 +11,7 @@ import pytest
 
 from anabranch._arrow import finding
 from anabranch._arrow.backend import ArrowBackend
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._protocol.layout.file_sets import FileSet, Marks
 from anabranch._protocol.stats import footers
 from anabranch._storage import Store
@@ -59,7 +59,7 @@ class Losing(ArrowBackend):
 
 
 def _losing(store: Store) -> ArrowBackend:
-    return Losing(alone(store))
+    return Losing(site_without_spark(store))
 
 
 @contextmanager

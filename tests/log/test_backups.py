@@ -23,7 +23,7 @@ from anabranch._storage.contract import Entry
 from anabranch.errors import CorruptLog
 from anabranch.errors.process_state import STATE
 from anabranch.testing import DictStore, Row, mounted
-from anabranch.testing.stores import Kept
+from anabranch.testing.stores import StoredObject
 from tests.support.tiers import examples
 from tests.support.worlds import World
 
@@ -39,9 +39,9 @@ def nothing_is_remembered() -> Iterator[None]:
     forget()
 
 
-def store_with(names: Mapping[str, Kept], puts: int) -> DictStore:
+def store_with(names: Mapping[str, StoredObject], puts: int) -> DictStore:
     """A store that holds these, in which so many puts have been, so that no later one has the etag of another."""
-    store = DictStore(URL, {**names, "_": Kept(b"", puts, Entry("_", 0, 0, str(puts)))})
+    store = DictStore(URL, {**names, "_": StoredObject(b"", puts, Entry("_", 0, 0, str(puts)))})
     store.delete("_")
     return store
 
@@ -65,7 +65,7 @@ class History:
     dice: random.Random
     table: Table = field(default_factory=lambda: Table(DictStore(URL)))
     beside: Table | None = None
-    copies: list[tuple[Table, dict[str, Kept]]] = field(default_factory=list)
+    copies: list[tuple[Table, dict[str, StoredObject]]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     next_id: int = 0
     past: int = 0

@@ -19,7 +19,7 @@ from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append
 from anabranch.errors import StoreError
 from anabranch.testing import DictStore, at_phase, mounted
-from anabranch.testing.stores import Call, Watched
+from anabranch.testing.stores import Call, ObservedStore
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import WITH_VECTORS, add, info, metadata, put_commit, remove
 from tests.support.worlds import World
@@ -215,7 +215,7 @@ def test_a_commit_stands_whatever_becomes_of_its_checksum() -> None:
     def before(call: Call) -> Exception | None:
         return refuse if call.method == "put_hint" or str(call.about).endswith(".crc") else None
 
-    with mounted(Watched(DictStore("memory://moods/t"), before)) as location:
+    with mounted(ObservedStore(DictStore("memory://moods/t"), before)) as location:
         assert Append(location, [{"id": 1}]).run().version == 0
         assert Append(location, [{"id": 2}]).run().version == 1
 

@@ -14,7 +14,7 @@ import pytest
 
 from anabranch._log import checkpointing
 from anabranch._log.checkpoint_parts import checkpoints_in
-from anabranch._log.cleanup import is_whole
+from anabranch._log.cleanup import is_confirmed
 from anabranch._log.confirmation import confirm
 from anabranch._log.file_names import (
     LAST_CHECKPOINT,
@@ -345,7 +345,7 @@ def test_lite_removes_nothing_that_a_commit_brought_back() -> None:
 def relied_upon(files: Files) -> bool:
     log = Log(stored(files))
     found = checkpoints_in(log.store.list_from(first_name(0)))[-1]
-    return is_whole(log.snapshot(), found)
+    return is_confirmed(log.snapshot(), found)
 
 
 @pytest.mark.slow

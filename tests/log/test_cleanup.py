@@ -28,7 +28,7 @@ from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.testing import at_phase
-from anabranch.testing.stores import Call, Watched
+from anabranch.testing.stores import Call, ObservedStore
 from tests.log.histories import as_bodies
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.tiers import examples
@@ -351,7 +351,7 @@ def test_after_a_crash_at_any_deletion_every_kept_version_can_be_read_and_the_ne
                 seen.append(str(call.about))
             return KeyboardInterrupt() if len(seen) == at and call.method == "delete" else None
 
-        broken = Log(Watched(log.store, before))
+        broken = Log(ObservedStore(log.store, before))
         forget()
         snapshot = broken.snapshot()
         try:
@@ -378,7 +378,7 @@ def test_two_cleaners_at_once_leave_what_one_leaves(tmp_path: Path) -> None:
             clean_up(log.snapshot(), now_ms=day(9 + len(inside)))
         return None
 
-    clean_up(snapshot.through(Watched(log.store, before)), now_ms=day(9))
+    clean_up(snapshot.through(ObservedStore(log.store, before)), now_ms=day(9))
     assert commits(tmp_path) == [8, 9]
     assert checkpoints(tmp_path) == [8]
     assert sorted(row["path"] for row in log.snapshot().files.to_pylist()) == ["f7", "f8", "f9"]

@@ -19,7 +19,7 @@ from anabranch._log.log import forget
 from anabranch._protocol.actions import FILES
 from anabranch._storage import open_store
 from anabranch.commands.opening import open_log
-from anabranch.testing.stores import Call, DictStore, Watched
+from anabranch.testing.stores import Call, DictStore, ObservedStore
 from tests.log.histories import COLUMNS, Body, as_bodies, expected, replayed, spelled
 from tests.support.raw_logs import PROTOCOL, Action, add, info, metadata, put_commit, remove, text_of
 from tests.support.tiers import examples
@@ -32,7 +32,7 @@ def long_file(data: bytes, watch: Callable[[Call], None] = lambda call: None) ->
     store.put(NAME, data)
     entry = store.head(NAME)
     assert entry is not None
-    return LongFile(Watched(store, before=watch), entry)
+    return LongFile(ObservedStore(store, before=watch), entry)
 
 
 def in_ranges_of(patch: pytest.MonkeyPatch, size: int) -> None:
@@ -138,7 +138,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_an_error(
     entry = store.head(NAME)
     assert entry is not None
     with pytest.raises(errors.CorruptLog) as refused:
-        list(LongFile(Watched(store, before=replace), entry).parts())
+        list(LongFile(ObservedStore(store, before=replace), entry).parts())
     assert refused.value.file == NAME
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from anabranch._log.lazy import lazy
 from anabranch._log.log import Log, forget
 from anabranch._storage import open_store
-from anabranch.testing import Call, Watched
+from anabranch.testing import Call, ObservedStore
 from tests.support.patience import end, happens
 from tests.support.worlds import World, table_path
 
@@ -43,7 +43,7 @@ def test_a_slow_read_of_one_table_does_not_stop_another_table(tmp_path: Path) ->
         reading.set()
         happens(go_on)
 
-    store = Watched(open_store(slow.path))
+    store = ObservedStore(open_store(slow.path))
     snapshot = Log(store).snapshot()
     store.before = wait
     with stuck(lambda: snapshot.files, reading, go_on):
@@ -62,7 +62,7 @@ def test_a_slow_read_of_one_checkpoint_does_not_stop_another(tmp_path: Path) -> 
             reading.set()
             happens(go_on)
 
-    store = Watched(open_store(slow.path))
+    store = ObservedStore(open_store(slow.path))
     store.before = wait
     with stuck(lambda: Log(store).snapshot().files, reading, go_on):
         assert len(Log(open_store(quick.path)).snapshot().files) == 1

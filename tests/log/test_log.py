@@ -26,7 +26,7 @@ from anabranch._storage.contract import Store
 from anabranch.commands.dml.append import Append
 from anabranch.errors.process_state import STATE
 from anabranch.testing import at_phase
-from anabranch.testing.stores import Call, Watched
+from anabranch.testing.stores import Call, ObservedStore
 from tests.log.histories import as_bodies, commits, without_stats_and_tags
 from tests.support.patience import PATIENCE
 from tests.support.raw_logs import PROTOCOL, SCHEMA, WITH_VECTORS, add, info, metadata, put_commit, remove, text_of
@@ -267,7 +267,7 @@ def test_a_table_made_again_while_its_commits_are_read_is_never_mixed_with_the_o
             if len(gets) == read:
                 make_again(world, versions)
 
-    found = Log(Watched(open_store(world.path), before=replaced)).snapshot()
+    found = Log(ObservedStore(open_store(world.path), before=replaced)).snapshot()
     assert len(gets) > read
     assert found.version < versions
     assert found.metadata.id != known.metadata.id
@@ -300,7 +300,7 @@ def test_a_table_made_again_while_its_checkpoint_is_read_is_never_mixed_with_the
         if call.method == "get" and str(call.about).endswith(".parquet") and next(won, False):
             make(100)
 
-    found = Log(Watched(open_store(world.path), before=replaced)).snapshot()
+    found = Log(ObservedStore(open_store(world.path), before=replaced)).snapshot()
     assert found.metadata.id != before
     forget()
     assert found.identity == world.log.snapshot().identity

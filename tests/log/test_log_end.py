@@ -14,7 +14,7 @@ from anabranch._storage.contract import Entry
 from anabranch.commands.dml.append import Append
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.errors import CorruptLog
-from anabranch.testing import DictStore, Watched, mounted
+from anabranch.testing import DictStore, ObservedStore, mounted
 
 LOST = 3
 
@@ -83,7 +83,7 @@ def test_a_commit_that_a_coordinator_keeps_elsewhere_is_not_lost(store: DictStor
     assert (feature in writer_features(found.protocol), found.version) == (True, LOST - 1)
 
 
-class Listings(Watched):
+class Listings(ObservedStore):
     """Its listings are what these functions make of the true ones, one after the other; then they are true."""
 
     def __init__(self, inner: DictStore, *of: Callable[[list[Entry]], list[Entry]]) -> None:
@@ -130,7 +130,7 @@ def test_a_checksum_file_that_goes_while_it_is_looked_at_says_nothing(store: Dic
     store.delete(commit_name(LOST))
     forget()
 
-    class Going(Watched):
+    class Going(ObservedStore):
         def head(self, name: str) -> Entry | None:
             store.delete(checksum_name(LOST)) if name == commit_name(LOST) else None
             return super().head(name)
@@ -140,7 +140,7 @@ def test_a_checksum_file_that_goes_while_it_is_looked_at_says_nothing(store: Dic
 
 def test_a_whole_log_is_read_by_no_further_request(store: DictStore) -> None:
     forget()
-    watched = Watched(store)
+    watched = ObservedStore(store)
     log = Log(watched)
     log.snapshot()
     first = [(call.method, call.about) for call in watched.calls]

@@ -18,7 +18,7 @@ from anabranch._log.timeline import timeline, version_at
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.in_commit_timestamps import ENABLED
 from anabranch._storage import open_store
-from anabranch.testing import Watched
+from anabranch.testing import ObservedStore
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
 
 ON = {"delta_enableInCommitTimestamps": "true"}
@@ -141,14 +141,14 @@ def test_the_commit_info_is_found_though_it_is_not_first_or_very_long(tmp_path: 
 def test_few_commits_are_read_of_many(tmp_path: Path) -> None:
     count = 500
     table_of(tmp_path, [1] * count, {v: 1000 + 10 * v for v in range(count)}, **ON)
-    seen = Watched(open_store(tmp_path))
+    seen = ObservedStore(open_store(tmp_path))
     Log(seen).snapshot()
     seen.calls.clear()
     assert version_at(Log(seen), 1000 + 10 * 123 + 5) == 123
     reads = [call for call in seen.calls if call.method in ("get", "read_range")]
     assert 0 < len(reads) <= 12
     table_of(tmp_path / "by_files", list(range(count)))
-    seen = Watched(open_store(tmp_path / "by_files"))
+    seen = ObservedStore(open_store(tmp_path / "by_files"))
     Log(seen).snapshot()
     seen.calls.clear()
     assert version_at(Log(seen), 123) == 123

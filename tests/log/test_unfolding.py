@@ -18,8 +18,8 @@ import anabranch
 from anabranch._log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
 from anabranch._log.log import forget
 from anabranch._log.row_groups import RowGroups
-from anabranch._log.size_limits import LARGEST_UNFOLDED, largest_unfolded_bytes
-from anabranch._log.unfolding import TooLarge, check_unfolded
+from anabranch._log.size_limits import MAX_CHECKPOINT_MEMORY, largest_unfolded_bytes
+from anabranch._log.unfolding import TooLarge, check_memory
 from anabranch.errors import CorruptLog, InvalidOption
 from tests.support.drawing import SLOW
 from tests.support.tiers import examples
@@ -40,7 +40,7 @@ def chunks_of(data: bytes) -> tuple[pa.NativeFile, pq.FileMetaData, list[Any]]:
 
 def fits(data: bytes, most: int) -> bool:
     try:
-        check_unfolded(*chunks_of(data), most)
+        check_memory(*chunks_of(data), most)
     except TooLarge:
         return False
     return True
@@ -160,27 +160,27 @@ def test_a_checkpoint_that_unfolds_too_far_is_named_with_its_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = with_a_bomb(tmp_path, alone=True)
-    monkeypatch.setenv(LARGEST_UNFOLDED, str(8 * MIB))
+    monkeypatch.setenv(MAX_CHECKPOINT_MEMORY, str(8 * MIB))
     for door in (lambda: anabranch.files(world.path), lambda: world.delete("id = 1"), world.rows):
-        with pytest.raises(CorruptLog, match=LARGEST_UNFOLDED) as refused:
+        with pytest.raises(CorruptLog, match=MAX_CHECKPOINT_MEMORY) as refused:
             door()
         assert refused.value.file == checkpoint_name(3)
-    monkeypatch.setenv(LARGEST_UNFOLDED, str(64 * MIB))
+    monkeypatch.setenv(MAX_CHECKPOINT_MEMORY, str(64 * MIB))
     forget()
     assert len(anabranch.files(world.path)) == 4
 
 
 def test_a_table_is_read_by_its_commits_where_they_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = with_a_bomb(tmp_path, alone=False)
-    monkeypatch.setenv(LARGEST_UNFOLDED, str(8 * MIB))
+    monkeypatch.setenv(MAX_CHECKPOINT_MEMORY, str(8 * MIB))
     assert [row["id"] for row in world.rows()] == [0, 1, 2, 3]
 
 
 def test_by_default_a_file_may_take_what_is_much_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(LARGEST_UNFOLDED, raising=False)
+    monkeypatch.delenv(MAX_CHECKPOINT_MEMORY, raising=False)
     assert largest_unfolded_bytes(133_000) == 1 << 30
     assert largest_unfolded_bytes(100 * MIB) == 10_000 * MIB
     for value in ("0", "-1", "many", "1e9"):
-        monkeypatch.setenv(LARGEST_UNFOLDED, value)
-        with pytest.raises(InvalidOption, match=LARGEST_UNFOLDED):
+        monkeypatch.setenv(MAX_CHECKPOINT_MEMORY, value)
+        with pytest.raises(InvalidOption, match=MAX_CHECKPOINT_MEMORY):
             largest_unfolded_bytes(1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from anabranch._protocol.actions import files_table
-from anabranch._protocol.cloning import absolute_row, deep, row_of_copy, shallow
+from anabranch._protocol.cloning import absolute_row, plan_deep, plan_shallow, row_of_copy
 from anabranch._protocol.layout.deletion_vectors import Descriptor
 
 ROOT, TARGET = "file:///data/origin é", "file:///data/clone"
@@ -22,7 +22,7 @@ def row(path: str = "a.parquet", vector: Descriptor | None = None, **more: Any) 
 
 def copies_of(source: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What a deep clone of these files holds."""
-    needed = deep(source, ROOT, []).copies
+    needed = plan_deep(source, ROOT, []).copies
     own = Descriptor("u", "job-1ab^-aqEH.-t@S}K{vb[*k^", 40, 2, 1)
     return [
         files_table(
@@ -46,18 +46,18 @@ def test_a_file_that_lies_at_the_target_is_named_as_its_own() -> None:
 
 
 def test_a_shallow_clone_has_what_it_names_with_the_same_vector() -> None:
-    first = shallow([row(vector=VECTOR), row("b.parquet")], ROOT, TARGET, [])
+    first = plan_shallow([row(vector=VECTOR), row("b.parquet")], ROOT, TARGET, [])
     assert (len(first.adds), first.removes) == (2, frozenset())
-    again = shallow([row(vector=VECTOR), row("b.parquet")], ROOT, TARGET, first.adds)
+    again = plan_shallow([row(vector=VECTOR), row("b.parquet")], ROOT, TARGET, first.adds)
     assert (again.adds, again.removes, again.other) == ([], frozenset(), frozenset())
-    later = shallow([row(vector=OTHER), row("c.parquet")], ROOT, TARGET, first.adds)
+    later = plan_shallow([row(vector=OTHER), row("c.parquet")], ROOT, TARGET, first.adds)
     assert len(later.adds) == len(later.removes) == 2
     assert later.adds[0]["path"] in later.removes
 
 
 def test_a_deep_clone_has_its_copies_while_nobody_touched_them() -> None:
     source = [row(vector=VECTOR), row("b.parquet"), row("c.parquet", OTHER)]
-    again = deep(source, ROOT, copies_of(source))
+    again = plan_deep(source, ROOT, copies_of(source))
     assert (again.copies, again.removes) == ([], frozenset())
 
 
@@ -74,7 +74,7 @@ def test_a_deep_clone_has_its_copies_while_nobody_touched_them() -> None:
 def test_a_copy_that_was_changed_is_made_anew_as_far_as_needed(changed: dict[str, Any], keeps_file: bool) -> None:
     source = [row(vector=VECTOR)]
     (had,) = copies_of(source)
-    again = deep(source, ROOT, [{**had, **changed}])
+    again = plan_deep(source, ROOT, [{**had, **changed}])
     assert [each.had for each in again.copies] == [{**had, **changed} if keeps_file else None]
     assert again.removes == {had["path"]}
 
@@ -82,27 +82,27 @@ def test_a_copy_that_was_changed_is_made_anew_as_far_as_needed(changed: dict[str
 def test_a_copy_has_its_own_time_and_is_known_by_that_of_its_original() -> None:
     (had,) = copies_of([row()])
     assert had["modificationTime"] == 100
-    assert deep([row()], ROOT, [had]).copies == []
-    assert [each.had for each in deep([row(modificationTime=8)], ROOT, [had]).copies] == [None]
-    assert [each.had for each in deep([row(modificationTime=100)], ROOT, [had]).copies] == [None]
+    assert plan_deep([row()], ROOT, [had]).copies == []
+    assert [each.had for each in plan_deep([row(modificationTime=8)], ROOT, [had]).copies] == [None]
+    assert [each.had for each in plan_deep([row(modificationTime=100)], ROOT, [had]).copies] == [None]
 
 
 def test_a_copy_from_before_copies_had_times_of_their_own_is_known_by_its_time() -> None:
     (had,) = copies_of([row()])
     before = {**had, "modificationTime": 7, "tags": [tag for tag in had["tags"] if tag[0] != "anabranch.clonedTime"]}
-    again = deep([row()], ROOT, [before])
+    again = plan_deep([row()], ROOT, [before])
     assert (again.copies, again.removes) == ([], frozenset())
-    assert [each.had for each in deep([row(modificationTime=8)], ROOT, [before]).copies] == [None]
+    assert [each.had for each in plan_deep([row(modificationTime=8)], ROOT, [before]).copies] == [None]
 
 
 def test_a_file_whose_row_ids_are_not_the_source_s_is_another_one() -> None:
     (had,) = copies_of([row(baseRowId=3)])
-    assert deep([row(baseRowId=3)], ROOT, [had]).copies == []
-    assert deep([row(baseRowId=None)], ROOT, [had]).copies == []
-    assert [each.had for each in deep([row(baseRowId=4)], ROOT, [had]).copies] == [None]
+    assert plan_deep([row(baseRowId=3)], ROOT, [had]).copies == []
+    assert plan_deep([row(baseRowId=None)], ROOT, [had]).copies == []
+    assert [each.had for each in plan_deep([row(baseRowId=4)], ROOT, [had]).copies] == [None]
 
 
 def test_of_two_copies_of_one_file_one_goes() -> None:
     (had,) = copies_of([row()])
-    again = deep([row()], ROOT, [had, {**had, "path": "job-2/0.parquet"}])
+    again = plan_deep([row()], ROOT, [had, {**had, "path": "job-2/0.parquet"}])
     assert (again.copies, len(again.removes)) == ([], 1)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch._protocol import properties
-from anabranch._protocol.properties import Properties, interval_ms, validate
+from anabranch._protocol import inactive_properties, properties
+from anabranch._protocol.properties import Properties, validate
+from anabranch._protocol.property_values import interval_ms
 from anabranch.errors import InvalidProperty
 
 DAY_MS = 86_400_000
@@ -123,29 +124,31 @@ def test_a_value_that_a_property_does_not_take_is_refused_by_both_names(key: str
     assert (refused.value.facts["property"], refused.value.facts["value"]) == (key, value)
 
 
-@pytest.mark.parametrize("other", properties.OTHERS, ids=lambda other: other.key)
-def test_a_property_that_nothing_acts_upon_is_kept_or_refused_with_its_reason(other: properties.Other) -> None:
+@pytest.mark.parametrize("other", inactive_properties.INACTIVE, ids=lambda other: other.key)
+def test_a_property_that_nothing_acts_upon_is_kept_or_refused_with_its_reason(
+    other: inactive_properties.InactiveProperty,
+) -> None:
     value = {"false": "true", "true": "false", "classic": "v2", "none": "name"}.get(other.default, "interval 9 days")
-    if other.stand is properties.Stand.KEPT:
+    if other.stand is inactive_properties.Treatment.KEPT:
         validate({other.key: other.default})
         validate({other.key: "12" if other.default.isdigit() else value})
         return
     with pytest.raises(InvalidProperty) as refused:
         validate({other.key: "12" if other.default.isdigit() else value})
-    if other.stand is properties.Stand.OWNED or "it takes" not in str(refused.value):
+    if other.stand is inactive_properties.Treatment.OWNED or "it takes" not in str(refused.value):
         assert other.why in str(refused.value)
 
 
-@pytest.mark.parametrize("other", properties.OTHERS, ids=lambda other: other.key)
-def test_what_is_so_anyway_may_be_said_but_of_what_engines_own(other: properties.Other) -> None:
-    if other.stand is not properties.Stand.OWNED:
+@pytest.mark.parametrize("other", inactive_properties.INACTIVE, ids=lambda other: other.key)
+def test_what_is_so_anyway_may_be_said_but_of_what_engines_own(other: inactive_properties.InactiveProperty) -> None:
+    if other.stand is not inactive_properties.Treatment.OWNED:
         return validate({other.key: other.default})
     with pytest.raises(InvalidProperty, match="no user sets it"):
         validate({other.key: other.default or "1"})
 
 
 def test_no_property_is_listed_twice() -> None:
-    keys = [*properties.KNOWN, *(each.key for each in properties.OTHERS)]
+    keys = [*properties.KNOWN, *(each.key for each in inactive_properties.INACTIVE)]
     assert sorted(keys, key=str.lower) == sorted({key.lower(): key for key in keys}.values(), key=str.lower)
 
 

@@ -15,7 +15,7 @@ import pytest
 import anabranch
 from anabranch import errors
 from anabranch._log.log import forget
-from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.row_rules import enforce_rules
 from anabranch._protocol.rules.table_rules import NotNull, Rules
 from anabranch._protocol.schema.lengths import Inside, Step
 from anabranch._protocol.schema.types import Array, Field, Map, Struct, arrow_type
@@ -241,7 +241,7 @@ def test_of_nested_values_the_first_row_that_breaks_not_null_is_found(path: tupl
         there = values[1:]
         expected = next((i for i, each in enumerate(there) if is_broken(each, path[1:])), None)
         try:
-            obedient("/t", pa.table({"c": chunks}), schema, rules, frozenset())
+            enforce_rules("/t", pa.table({"c": chunks}), schema, rules, frozenset())
             found = None
         except errors.NotNullViolated as error:
             found, broken = error.values["c"], broken + 1
@@ -264,11 +264,11 @@ def test_moments_beyond_the_years_of_python_are_shown(kind: str, value: pa.Scala
     schema, rules = Struct((ID, Field("t", kind))), Rules(not_null=(NotNull(("id",)),))
     rows = pa.table({"id": pa.nulls(1, pa.int64()), "t": pa.repeat(value, 1)})
     with pytest.raises(errors.NotNullViolated) as caught:
-        obedient("/t", rows, schema, rules, frozenset())
+        enforce_rules("/t", rows, schema, rules, frozenset())
     assert caught.value.values == {"id": None, "t": text}
     many = pa.table({"id": pa.nulls(1, pa.int64()), "t": pa.array([pa.repeat(value, 1)], pa.list_(value.type))})
     with pytest.raises(errors.NotNullViolated, match="outside the years"):
-        obedient("/t", many, Struct((ID, Field("t", Array(kind)))), rules, frozenset())
+        enforce_rules("/t", many, Struct((ID, Field("t", Array(kind)))), rules, frozenset())
 
 
 def test_a_nested_column_itself_may_be_not_null(tmp_path: Path) -> None:

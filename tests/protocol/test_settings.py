@@ -8,7 +8,7 @@ import pytest
 
 from anabranch._protocol import settings
 from anabranch._protocol.options import OPTIONS
-from anabranch._protocol.settings import PREFIX, SETTINGS, Fate, check, default_properties, flag, number, unknown
+from anabranch._protocol.settings import PREFIX, SETTINGS, Treatment, check, default_properties, flag, number, unknown
 from anabranch.errors import UnsupportedSetting
 
 
@@ -18,7 +18,9 @@ def test_each_setting_and_each_option_stands_once() -> None:
     assert [key for key, count in doors.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("each", [each for each in SETTINGS if each.fate is Fate.REFUSED], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each", [each for each in SETTINGS if each.fate is Treatment.REFUSED], ids=lambda each: each.name
+)
 def test_a_refused_setting_stops_the_statements_that_it_would_change_and_no_other(each: settings.Setting) -> None:
     other = "false" if each.default == "true" else "true"
     for verb in each.verbs or {"INSERT"}:
@@ -31,7 +33,7 @@ def test_a_refused_setting_stops_the_statements_that_it_would_change_and_no_othe
 
 
 def test_a_setting_that_is_honoured_or_harmless_stops_nothing() -> None:
-    check({each.name: "anything" for each in SETTINGS if each.fate is not Fate.REFUSED}, "MERGE")
+    check({each.name: "anything" for each in SETTINGS if each.fate is not Treatment.REFUSED}, "MERGE")
 
 
 def test_what_nobody_documents_is_unknown_and_the_one_that_may_be_meant_is_named() -> None:

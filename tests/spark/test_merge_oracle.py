@@ -141,11 +141,11 @@ def test_arrow_and_the_oracle_make_the_same_of_a_merge_by_keys(
 
     def seen(*given: Any) -> Any:
         joined.append(False)
-        found = merge_keys.outcome(*given)
+        found = merge_keys.join_by_keys(*given)
         joined[-1] = True
         return found
 
-    monkeypatch.setattr(backend, "outcome", seen)
+    monkeypatch.setattr(backend, "join_by_keys", seen)
 
     @drawing
     @given(table=flat_tables(), commands=st.lists(merges_by_keys(), min_size=1, max_size=3))

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import errors
 from anabranch._catalog import entries, named_tables, view_entries
-from anabranch._catalog.delta_format import run_beside
+from anabranch._catalog.delta_format import run_in_hidden_session
 from anabranch._catalog.entry import Entry
 from anabranch.commands.opening import open_log
 from anabranch.testing import at_phase
@@ -316,10 +316,12 @@ def test_a_rename_into_another_schema_may_end_at_any_step(
                 with pytest.raises(errors.RenameUnfinished) as error:
                     run(statement)
                 assert (error.value.name, error.value.other) == (whole(old), whole(new))
-        run_beside(run.spark, f"ALTER TABLE {new} RENAME TO {other}.v")  # by a session that knows of no marks
+        run_in_hidden_session(
+            run.spark, f"ALTER TABLE {new} RENAME TO {other}.v"
+        )  # by a session that knows of no marks
         with pytest.raises(errors.RenameUnfinished):
             run(f"DROP TABLE {old}")
-        run_beside(run.spark, f"ALTER TABLE {other}.v RENAME TO {new}")
+        run_in_hidden_session(run.spark, f"ALTER TABLE {other}.v RENAME TO {new}")
         run(f"ALTER TABLE {old} RENAME TO {new}")
         left = [new]
         assert run.entry("t") is None

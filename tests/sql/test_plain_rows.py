@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch._expressions.computations import computation_of
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.expressions.meeting import common
-from anabranch._protocol.expressions.table import Given, Unfit
+from anabranch._protocol.expressions.meeting import common_type
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported
 from anabranch._protocol.schema.types import INTEGERS, Field, Struct
 from anabranch._protocol.storing import cast_to_column
 from anabranch._protocol.unsupported import Unsupported
@@ -102,8 +102,8 @@ def are_alike(*values: Computation) -> bool:
     """Whether Spark's one type for all changes none: they are whole numbers, decimals with room, or of one type."""
     kinds = {str(each.tree.type) for each in values} - {"void"}
     families = {"integers" if kind in INTEGERS else kind.partition("(")[0] for kind in kinds}
-    with contextlib.suppress(Unfit):
-        return len(families) < 2 and common([Given(kind) for kind in kinds]) is not None
+    with contextlib.suppress(ArgumentsNotSupported):
+        return len(families) < 2 and common_type([Argument(kind) for kind in kinds]) is not None
     return False
 
 

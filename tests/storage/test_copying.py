@@ -9,7 +9,7 @@ import pytest
 from anabranch._storage import Store, open_store
 from anabranch._storage.copying import CHUNK_BYTES, copy_file
 from anabranch.errors import NotFound, StoreError
-from anabranch.testing import DictStore, Watched
+from anabranch.testing import DictStore, ObservedStore
 
 DATA = bytes(range(256)) * 4 * 1024 * 20  # 20 MiB
 PAIRS = [("memory", "memory"), ("file", "memory"), ("memory", "file"), ("file", "file"), ("dict", "file")]
@@ -59,7 +59,7 @@ def test_a_bucket_copies_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_elsewhere_a_file_is_read_in_chunks(tmp_path: Path) -> None:
-    source = Watched(open_store(f"memory://{tmp_path.name}/a"))
+    source = ObservedStore(open_store(f"memory://{tmp_path.name}/a"))
     source.put("x", DATA)
     copy_file(source, "x", open_store(tmp_path / "b"), "y", size=len(DATA))
     assert [call.method for call in source.calls] == ["put", *["read_range"] * 3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch._storage.hadoop_names import for_spark, lacks, unsupported_settings
+from anabranch._storage.hadoop_names import find_missing_setting, for_spark, unsupported_settings
 from anabranch._storage.hadoop_settings import translate_settings
 
 HOST = "account.dfs.core.windows.net"
@@ -54,10 +54,15 @@ def test_a_provider_of_keys_is_honoured_where_there_are_keys() -> None:
 
 
 def test_a_key_without_its_secret_is_named() -> None:
-    assert lacks("s3", "lake", {"fs.s3a.access.key": "k"}) == "fs.s3a.secret.key"
-    assert lacks("s3", "lake", {"fs.s3a.bucket.lake.secret.key": "s"}) == "fs.s3a.bucket.lake.access.key"
-    assert lacks("s3", "lake", {"fs.s3a.session.token": "t"}) == "fs.s3a.access.key"
-    assert lacks("s3", "lake", KEYS) is lacks("s3", "lake", {}) is lacks("gs", "b", {"x": "y"}) is None
+    assert find_missing_setting("s3", "lake", {"fs.s3a.access.key": "k"}) == "fs.s3a.secret.key"
+    assert find_missing_setting("s3", "lake", {"fs.s3a.bucket.lake.secret.key": "s"}) == "fs.s3a.bucket.lake.access.key"
+    assert find_missing_setting("s3", "lake", {"fs.s3a.session.token": "t"}) == "fs.s3a.access.key"
+    assert (
+        find_missing_setting("s3", "lake", KEYS)
+        is find_missing_setting("s3", "lake", {})
+        is find_missing_setting("gs", "b", {"x": "y"})
+        is None
+    )
 
 
 @pytest.mark.parametrize(

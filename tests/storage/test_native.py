@@ -16,17 +16,17 @@ from anabranch._log.footers import footer_in
 from anabranch._log.row_groups import RowGroups
 from anabranch._storage.native import Span, file_with, native_file
 from anabranch.errors import NotFound
-from anabranch.testing import DictStore, Watched
+from anabranch.testing import DictStore, ObservedStore
 from tests.support.tiers import examples
 
 DATA = random.Random(7).randbytes(1 << 20)
 OFFSETS = st.integers(0, len(DATA))
 
 
-def stored(data: bytes) -> Watched:
+def stored(data: bytes) -> ObservedStore:
     store = DictStore("memory://native")
     store.put("a file", data)
-    return Watched(store)
+    return ObservedStore(store)
 
 
 class Asked(DictStore):

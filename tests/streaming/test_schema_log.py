@@ -20,7 +20,7 @@ from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._streaming.offsets import Offset, Position
 from anabranch._streaming.reading import Limits, Tolerance
-from anabranch._streaming.schema_log import Known, SchemaLog
+from anabranch._streaming.schema_log import SchemaLog, StreamColumns
 from anabranch._streaming.source import Source
 from anabranch.commands.ddl.alter import AddColumns, NewColumn, SetProperties
 from anabranch.commands.ddl.change_column import ChangeColumn
@@ -29,7 +29,7 @@ from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameCo
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.dml.write import Write
-from anabranch.testing.stores import Call, Watched
+from anabranch.testing.stores import Call, ObservedStore
 from tests.support.streams import Stream
 from tests.support.worlds import World, table_path
 
@@ -88,7 +88,7 @@ def test_a_change_is_noted_once_and_only_behind_the_rows_before_it(world: World,
     after = log.newest()
     assert after is not None
     assert (after.version, after.metadata.schema.names) == (2, ("id", "a"))
-    log.note(Known(before.metadata, 1))
+    log.note(StreamColumns(before.metadata, 1))
     assert log.newest() == after
 
 
@@ -210,7 +210,7 @@ def test_a_log_of_schemas_with_a_gap_takes_more(world: World, tmp_path: Path) ->
     changed_twice(world, tmp_path / "schemas")
     min((tmp_path / "schemas").rglob("*.json")).unlink()
     log = SchemaLog(str(tmp_path / "schemas"), world.log.snapshot().metadata.id)
-    known = Known(world.log.snapshot().metadata, 99)
+    known = StreamColumns(world.log.snapshot().metadata, 99)
     log.note(known)
     assert log.newest() == known
 
@@ -222,7 +222,7 @@ def test_a_log_of_schemas_whose_numbers_are_used_up_is_refused(world: World, tmp
     file.rename(file.with_name("9" * 20 + ".json"))
     log = SchemaLog(str(tmp_path / "schemas"), world.log.snapshot().metadata.id)
     with pytest.raises(errors.InvalidStreamOffset, match="the highest number"):
-        log.note(Known(world.log.snapshot().metadata, 99))
+        log.note(StreamColumns(world.log.snapshot().metadata, 99))
     assert len(list((tmp_path / "schemas").rglob("*"))) == 2
 
 
@@ -384,7 +384,7 @@ def test_columns_of_before_a_noted_change_are_followed_from_commit_to_commit(map
     SetProperties(mapped.path, {"a.property": "x"}).run()
     Stream(mapped.path, schemas=str(tmp_path / "schemas")).batch()
     stream, calls = Stream(mapped.path, schemas=str(tmp_path / "schemas"), start=1), list[Call]()
-    stream.source.log.store = Watched(stream.source.log.store, before=calls.append)
+    stream.source.log.store = ObservedStore(stream.source.log.store, before=calls.append)
     found = [stream.ids(Limits(1, None)) for _ in range(5)]
     assert found == [[number] for number in range(1, 6)]
     read = Counter(call.about for call in calls if call.method == "get")

@@ -25,7 +25,7 @@ from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.opening import open_log
-from anabranch.testing.stores import Call, Watched
+from anabranch.testing.stores import Call, ObservedStore
 from tests.support.feeds import applied, plain, record_changes
 from tests.support.streams import ALL, Stream
 from tests.support.worlds import World, table_path
@@ -107,7 +107,7 @@ def test_a_table_made_again_while_a_batch_is_planned_ends_the_stream(world: Worl
     stream.batch()
     world.append({"id": 7, "g": 1})
     forget()
-    stream.source.log.store = Watched(stream.source.log.store, before=replaced)
+    stream.source.log.store = ObservedStore(stream.source.log.store, before=replaced)
     with pytest.raises((errors.StreamTableReplaced, errors.CorruptLog)):
         stream.batch()
 

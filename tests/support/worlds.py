@@ -17,18 +17,18 @@ from anabranch._log.log import Log
 from anabranch._log.segment import earliest_version
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.clustering import paths_of
-from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
 from anabranch._protocol.schema.column_mapping import is_mapped
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
-from anabranch.commands.dml.merge import Merge, Merged
+from anabranch.commands.dml.merge import Merge, MergeResult
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
-from anabranch.commands.maintenance.optimize import Optimize, Optimized
+from anabranch.commands.maintenance.optimize import Optimize, OptimizeResult
 from anabranch.commands.maintenance.reorg import Purge
-from anabranch.commands.maintenance.restore import Restore, Restored
-from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
+from anabranch.commands.maintenance.restore import Restore, RestoreResult
+from anabranch.commands.maintenance.vacuum import Vacuum, VacuumResult
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
 from anabranch.commands.row_changes import Outcome
@@ -87,27 +87,27 @@ class World:
         """DELETE."""
         return Delete(self.path, self.condition(where)).run(self.engine)
 
-    def optimize(self, *zorder_by: str, where: str | None = None, full: bool = False) -> Optimized:
+    def optimize(self, *zorder_by: str, where: str | None = None, full: bool = False) -> OptimizeResult:
         """OPTIMIZE … ZORDER BY."""
         return Optimize(self.path, self.condition(where), paths_of(zorder_by), full).run(self.engine)
 
-    def reorg(self, where: str | None = None) -> Optimized:
+    def reorg(self, where: str | None = None) -> OptimizeResult:
         """REORG … APPLY (PURGE)."""
         return Purge(self.path, self.condition(where)).run(self.engine)
 
-    def restore(self, version: int) -> Restored:
+    def restore(self, version: int) -> RestoreResult:
         """RESTORE … TO VERSION AS OF."""
         return Restore(self.path, version).run()
 
-    def vacuum(self, hours: float | None = None) -> Vacuumed:
+    def vacuum(self, hours: float | None = None) -> VacuumResult:
         """VACUUM; of any number of hours, without the check."""
         return Vacuum(self.path, hours, check_retention=hours is None).run()
 
-    def merge(self, rows: list[Row], *clauses: Clause, by: str = "id", also: str | None = None) -> Merged:
+    def merge(self, rows: list[Row], *clauses: Clause, by: str = "id", also: str | None = None) -> MergeResult:
         """MERGE these rows ON equality of one column; without clauses an upsert."""
         table = pa.Table.from_pylist(rows)
         chosen = clauses or (update_all(*table.column_names), insert_all(*table.column_names))
-        matching = Matching(lambda row, source: equal(row[by], source[by]), chosen, keys=((by, by),))
+        matching = MergePlan(lambda row, source: equal(row[by], source[by]), chosen, keys=((by, by),))
         return Merge(self.path, table, matching, self.condition(also)).run(self.engine)
 
     def condition(self, where: str | None) -> Condition:

@@ -9,7 +9,7 @@ import pytest
 
 from anabranch._storage import Store, open_store
 from anabranch.errors import NotFound, PutOutcomeUnknown, StoreError
-from anabranch.testing import DictStore, Watched, mounted
+from anabranch.testing import DictStore, ObservedStore, mounted
 from anabranch.testing.faults import always, once, unanswered_put_error
 from tests.storage.contract import StoreContract
 
@@ -47,7 +47,9 @@ def test_a_mounted_store_is_there_within_the_block_only() -> None:
 
 
 def test_a_watched_store_tells_of_each_call_and_fails_where_it_is_told_to() -> None:
-    store = Watched(DictStore("memory://tests/watched"), after=once(lambda call: call.is_put, unanswered_put_error))
+    store = ObservedStore(
+        DictStore("memory://tests/watched"), after=once(lambda call: call.is_put, unanswered_put_error)
+    )
     with pytest.raises(PutOutcomeUnknown):
         store.put("name", b"data")
     assert store.get("name") == b"data"
@@ -55,7 +57,9 @@ def test_a_watched_store_tells_of_each_call_and_fails_where_it_is_told_to() -> N
 
 
 def test_an_error_before_a_call_comes_instead_of_its_effect() -> None:
-    store = Watched(DictStore("memory://tests/watched2"), before=always(lambda call: call.is_put, unanswered_put_error))
+    store = ObservedStore(
+        DictStore("memory://tests/watched2"), before=always(lambda call: call.is_put, unanswered_put_error)
+    )
     with pytest.raises(StoreError):
         store.put_if_absent("name", b"data")
     with pytest.raises(NotFound):
@@ -64,4 +68,4 @@ def test_an_error_before_a_call_comes_instead_of_its_effect() -> None:
 
 def test_every_call_of_the_contract_is_watched() -> None:
     promised = {name for name in vars(Store) if not name.startswith("_") and name != "url"}
-    assert promised <= vars(Watched).keys()
+    assert promised <= vars(ObservedStore).keys()

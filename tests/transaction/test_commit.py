@@ -24,7 +24,7 @@ from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.row_changes import Change, run_change
-from anabranch.testing import Watched
+from anabranch.testing import ObservedStore
 from anabranch.testing.faults import FAULTS, Call, Decision, Fault, always, full, instant, once, unanswered_put_error
 from tests.support.raw_logs import listing
 from tests.support.tiers import examples
@@ -165,14 +165,14 @@ def is_commit(call: Call) -> bool:
 def test_a_commit_that_landed_but_was_reported_lost_is_not_committed_twice(
     world: World, through: Through, command: Command
 ) -> None:
-    store = through(Watched(open_store(world.path), after=once(is_commit, unanswered_put_error)))
+    store = through(ObservedStore(open_store(world.path), after=once(is_commit, unanswered_put_error)))
     command.run(world, store, instant(), None)
     assert rows(world) == command.after
     assert world.version == 1
 
 
 def test_a_commit_that_never_arrived_is_put_again(world: World, through: Through, command: Command) -> None:
-    store = through(Watched(open_store(world.path), before=once(is_commit, unanswered_put_error)))
+    store = through(ObservedStore(open_store(world.path), before=once(is_commit, unanswered_put_error)))
     command.run(world, store, instant(), None)
     assert rows(world) == command.after
     assert world.version == 1
@@ -182,7 +182,7 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
     world: World, through: Through, command: Command
 ) -> None:
     """The other was told that version 1 is taken, and went on to 2, before we asked again."""
-    store = through(Watched(open_store(world.path), after=once(is_commit, unanswered_put_error)))
+    store = through(ObservedStore(open_store(world.path), after=once(is_commit, unanswered_put_error)))
     runtime = instant(on_sleep=lambda: put_other(world) if world.version < 2 else None)
     command.run(world, store, runtime, None)
     assert rows(world) == command.after
@@ -193,7 +193,7 @@ def test_a_lost_reply_followed_by_another_winner_at_the_next_version_is_still_ou
 def test_a_commit_that_never_arrived_and_whose_version_another_took_goes_behind(
     world: World, through: Through, command: Command
 ) -> None:
-    store = through(Watched(open_store(world.path), before=once(is_commit, unanswered_put_error)))
+    store = through(ObservedStore(open_store(world.path), before=once(is_commit, unanswered_put_error)))
     runtime = instant(on_sleep=lambda: put_other(world) if world.version < 1 else None)
     command.run(world, store, runtime, None)
     assert rows(world) == command.after
@@ -212,10 +212,10 @@ def test_a_store_that_does_not_yet_show_what_it_holds_does_not_make_us_commit_tw
 ) -> None:
     """The put is refused as taken, but the winner cannot be seen at first: it is found, as ours, when looked for."""
     inner = open_store(world.path)
-    store = Watched(inner, after=once(is_commit, unanswered_put_error))
+    store = ObservedStore(inner, after=once(is_commit, unanswered_put_error))
     hidden = iter([True])
 
-    class Stale(Watched):
+    class Stale(ObservedStore):
         def head(self, name: str) -> Any:
             return None if name == commit_name(1) and next(hidden, False) else inner.head(name)
 
@@ -235,7 +235,11 @@ def test_a_store_that_never_answers_is_not_guessed_at(
 ) -> None:
     files = listing(world.path)
     never = always(is_commit, unanswered_put_error)
-    store = Watched(open_store(world.path), after=never) if lands else Watched(open_store(world.path), before=never)
+    store = (
+        ObservedStore(open_store(world.path), after=never)
+        if lands
+        else ObservedStore(open_store(world.path), before=never)
+    )
     if lands:  # it is taken, by whom cannot be read
         store.before = always(lambda call: call.method in ("head", "get") and call.about == commit_name(1), full)
     with pytest.raises(errors.CommitOutcomeUnknown) as unknown:
@@ -256,7 +260,7 @@ def test_a_put_that_may_have_landed_is_not_refused_for_a_later_definite_failure(
 ) -> None:
     """Unknown first, then a full disk: the first may stand."""
     first = once(is_commit, unanswered_put_error)
-    store = Watched(
+    store = ObservedStore(
         open_store(world.path), before=lambda call: first(call) or (full(call) if is_commit(call) else None)
     )
     with pytest.raises(errors.CommitOutcomeUnknown, match=r"full|space"):
@@ -267,14 +271,14 @@ def test_a_put_that_may_have_landed_is_not_refused_for_a_later_definite_failure(
 def test_an_error_that_no_store_should_show_leaves_the_outcome_unknown(
     world: World, through: Through, command: Command, kind: type[Exception]
 ) -> None:
-    store = Watched(open_store(world.path), after=once(is_commit, lambda call: kind("odd")))
+    store = ObservedStore(open_store(world.path), after=once(is_commit, lambda call: kind("odd")))
     with pytest.raises(errors.CommitOutcomeUnknown):
         command.run(world, through(store), instant(), None)
     assert rows(world) == command.after
 
 
 def test_an_interrupt_in_the_put_removes_nothing(world: World, through: Through, command: Command) -> None:
-    store = Watched(open_store(world.path), after=once(is_commit, lambda call: KeyboardInterrupt()))  # type: ignore[arg-type, return-value]
+    store = ObservedStore(open_store(world.path), after=once(is_commit, lambda call: KeyboardInterrupt()))  # type: ignore[arg-type, return-value]
     with pytest.raises(KeyboardInterrupt):
         command.run(world, through(store), instant(), None)
     assert rows(world) == command.after
@@ -282,7 +286,7 @@ def test_an_interrupt_in_the_put_removes_nothing(world: World, through: Through,
 
 def test_the_deadline_for_an_answer_counts_from_the_put(world: World, through: Through) -> None:
     runtime = instant()
-    store = through(Watched(open_store(world.path), before=always(is_commit, unanswered_put_error)))
+    store = through(ObservedStore(open_store(world.path), before=always(is_commit, unanswered_put_error)))
     retry = RetryPolicy(attempts=5, unknown_seconds=7)
     with pytest.raises(errors.CommitOutcomeUnknown):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=runtime, retry=retry))
@@ -298,7 +302,7 @@ def test_a_commit_that_cannot_be_read_at_first_is_asked_after_until_it_is(world:
         is_read = call.method in ("head", "get") and call.about == commit_name(1)
         return full(call) if is_read and next(reads, None) is not None else None
 
-    through(Watched(open_store(world.path), before=before, after=once(is_commit, unanswered_put_error)))
+    through(ObservedStore(open_store(world.path), before=before, after=once(is_commit, unanswered_put_error)))
     done = Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=instant()))
     assert next(reads, None) is None, "it was read"
     assert (done.version, rows(world)) == (1, COMMANDS["append"].after)
@@ -309,7 +313,7 @@ def test_a_commit_that_cannot_be_read_at_first_is_asked_after_until_it_is(world:
 
 def test_a_commit_that_was_refused_leaves_nothing(world: World, through: Through, command: Command) -> None:
     files = listing(world.path)
-    store = through(Watched(open_store(world.path), before=always(is_commit, full)))
+    store = through(ObservedStore(open_store(world.path), before=always(is_commit, full)))
     with pytest.raises(errors.StoreFull):
         command.run(world, store, instant(), None)
     assert listing(world.path) == files
@@ -329,7 +333,7 @@ def test_cleaning_up_that_fails_does_not_hide_why(world: World, through: Through
         return cannot_clean_up(call) if refused[0] else None
 
     with pytest.raises(errors.StorePermissionDenied):
-        command.run(world, through(Watched(open_store(world.path), before=before)), instant(), None)
+        command.run(world, through(ObservedStore(open_store(world.path), before=before)), instant(), None)
     assert rows(world) == {row["id"]: row["x"] for row in ROWS}
 
 
@@ -341,7 +345,7 @@ def test_staging_that_fails_says_why_even_if_cleaning_up_fails_too(world: World,
         return cannot_clean_up(call)
 
     with pytest.raises(errors.StorePermissionDenied):
-        COMMANDS[name].run(world, through(Watched(open_store(world.path), before=before)), instant(), None)
+        COMMANDS[name].run(world, through(ObservedStore(open_store(world.path), before=before)), instant(), None)
 
 
 @pytest.mark.slow
@@ -354,7 +358,7 @@ def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(worl
             World(world.path).update("id = 2", x=222)
         return full(call) if call.method == "delete" else None
 
-    store = Watched(open_store(world.path), before=before)
+    store = ObservedStore(open_store(world.path), before=before)
     COMMANDS["delete"].run(world, store, instant(), None)
     assert any(call.method == "delete" and "deletion_vector" in call.about for call in store.calls)
     assert rows(world) == {0: 0, 2: 222, 3: 3}
@@ -362,7 +366,9 @@ def test_a_lost_vector_file_that_cannot_be_removed_does_not_stop_the_commit(worl
 
 def test_a_checkpoint_that_fails_does_not_fail_the_commit(world: World, through: Through) -> None:
     world.append({"id": 8, "x": 8})
-    store = through(Watched(open_store(world.path), before=always(lambda call: "checkpoint" in str(call.about), full)))
+    store = through(
+        ObservedStore(open_store(world.path), before=always(lambda call: "checkpoint" in str(call.about), full))
+    )
     assert Append(world.path, [{"id": 9, "x": 9}]).run().version == 2
     assert any("checkpoint.parquet" in str(call.about) for call in store.calls)
     assert rows(world).keys() == {0, 1, 2, 3, 8, 9}
@@ -387,7 +393,7 @@ def test_attempts_are_bounded(world: World, through: Through, command: Command) 
     if command is COMMANDS["overwrite"]:
         pytest.skip("its patience is its own")
     files = listing(world.path)
-    store = through(Watched(open_store(world.path), before=losing_to(world, 3)))
+    store = through(ObservedStore(open_store(world.path), before=losing_to(world, 3)))
     with pytest.raises(errors.ConcurrentWriteException) as refused:
         command.run(world, store, instant(), RetryPolicy(attempts=3))
     assert refused.value.getCondition() == "DELTA_CONCURRENT_WRITE.ALLOTTED_TIME_EXCEEDED"
@@ -398,7 +404,7 @@ def test_attempts_are_bounded(world: World, through: Through, command: Command) 
 
 
 def test_time_is_bounded(world: World) -> None:
-    store, runtime = Watched(open_store(world.path), before=losing_to(world, 10**6)), instant()
+    store, runtime = ObservedStore(open_store(world.path), before=losing_to(world, 10**6)), instant()
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED") as refused:
         changed("id = 1", None)(world, store, runtime, RetryPolicy(attempts=10**6, seconds=20))
     assert 20 < runtime.seconds() < 25
@@ -417,7 +423,7 @@ def patient() -> RunContext:
 def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Through) -> None:
     """However long that takes: the clock here says a second for each wait, and twenty are allowed."""
     assert default_retry(blind=True).attempts >= 1000
-    store = through(Watched(open_store(world.path), before=losing_to(world, 999)))
+    store = through(ObservedStore(open_store(world.path), before=losing_to(world, 999)))
     committed = Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert committed.attempts == 1000
     assert sum(call.is_commit for call in store.calls) == 1000
@@ -430,7 +436,7 @@ def test_a_pure_append_tries_at_least_a_thousand_times(world: World, through: Th
 )
 @pytest.mark.slow
 def test_a_pure_append_gives_up_some_time(world: World, through: Through) -> None:
-    store = through(Watched(open_store(world.path), before=losing_to(world, 1000)))
+    store = through(ObservedStore(open_store(world.path), before=losing_to(world, 1000)))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert sum(call.is_commit for call in store.calls) == 1000
@@ -442,7 +448,7 @@ def test_a_pure_append_gives_up_after_so_many_attempts_as_it_may(
     """Its time is over after twenty waits; it goes on to its least number of attempts, here forty."""
     assert (APPEND_ATTEMPTS_AT_LEAST, default_retry(blind=True).attempts) == (1_000, 10_000)
     monkeypatch.setattr(commit, "APPEND_ATTEMPTS_AT_LEAST", 40)
-    store = through(Watched(open_store(world.path), before=losing_to(world, 40)))
+    store = through(ObservedStore(open_store(world.path), before=losing_to(world, 40)))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=patient())
     assert sum(call.is_commit for call in store.calls) == 40
@@ -452,7 +458,7 @@ def test_behind_its_least_number_of_attempts_a_pure_append_ends_with_its_time(
     world: World, through: Through, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commit, "APPEND_ATTEMPTS_AT_LEAST", 2)
-    store = through(Watched(open_store(world.path), before=losing_to(world, 9)))
+    store = through(ObservedStore(open_store(world.path), before=losing_to(world, 9)))
     context = replace(patient(), retry=RetryPolicy(10**6, seconds=4))
     with pytest.raises(errors.ConcurrentWriteException, match="ALLOTTED_TIME_EXCEEDED"):
         Append(world.path, [{"id": 9, "x": 9}]).run(context=context)
@@ -471,7 +477,7 @@ def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
 
 @pytest.mark.slow
 def test_an_append_gets_through_many_winners(world: World, through: Through) -> None:
-    through(Watched(open_store(world.path), before=losing_to(world, 30)))
+    through(ObservedStore(open_store(world.path), before=losing_to(world, 30)))
     committed = Append(world.path, [{"id": 9, "x": 9}]).run(context=RunContext(runtime=instant()))
     assert (committed.version, committed.attempts) == (31, 31)
     assert rows(world)[9] == 9

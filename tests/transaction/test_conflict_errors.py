@@ -167,7 +167,7 @@ def test_long_values_are_cut_short_and_the_error_still_travels(tmp_path: Path) -
 
 def test_a_column_that_is_too_big_is_left_out(by_row: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The condition's columns come first; here there are bytes for no other."""
-    monkeypatch.setattr(conflict_details, "BYTES", 200)
+    monkeypatch.setattr(conflict_details, "MAX_BYTES_READ", 200)
     said = refused(lambda: by_row.delete("x = 10"), lambda: by_row.delete("id = 1"))
     assert said.samples[0].keys() < {"id", "day", "x"}
     assert said.samples[0]["x"] == 10
@@ -201,7 +201,7 @@ def test_rows_that_cannot_be_read_do_not_hide_the_conflict(
         raise failure
 
     monkeypatch.setattr(conflict_details, "sample_rows", fail)
-    monkeypatch.setattr(conflict_details, "of_partitions", fail)
+    monkeypatch.setattr(conflict_details, "partition_condition", fail)
     said = refused(lambda: by_row.delete("id = 1"), lambda: by_row.delete("id = 1"))
     assert said.getCondition() == "DELTA_CONCURRENT_DELETE_DELETE.ROW_LEVEL_CHANGES"
     assert (said.rows, said.samples) == ([1], [])

@@ -19,7 +19,7 @@ import pytest
 import anabranch
 from anabranch import errors
 from anabranch._protocol.actions import AppTransaction
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.types import Field, Struct, schema_json
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.dml.append import Append
@@ -101,7 +101,7 @@ def upsert(world: World, date: dt.date, id: int, x: int, *, also: str | None = N
     """MERGE … ON t.id = s.id AND t.date = s.date, and what is added to that about the table alone."""
     columns = ("id", "date", "x")
     source = pa.table({"id": [id], "date": [date], "x": [x]})
-    matching = Matching(
+    matching = MergePlan(
         lambda row, given: equal(row["id"], given["id"]) is True and row["date"] == given["date"],
         (update_all(*columns), insert_all(*columns)),
     )

@@ -16,7 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.delete import Delete
 from anabranch.commands.maintenance.fsck import Fsck
 from anabranch.commands.maintenance.vacuum import Vacuum
-from anabranch.commands.rewriting import Rewriting
+from anabranch.commands.rewriting import Rewrite
 from anabranch.errors import ConcurrentWriteException, DeltaConcurrentModificationException
 from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path
@@ -107,7 +107,7 @@ def test_a_repair_does_not_take_away_rows_that_were_moved(table: World) -> None:
 
 def test_who_rewrites_a_file_for_what_it_is_does_not_follow_its_rows(table: World) -> None:
     base = table.log.snapshot()
-    rewriting = Rewriting(base, base.files.slice(0, 1))
+    rewriting = Rewrite(base, base.files.slice(0, 1))
     with pytest.raises(DeltaConcurrentModificationException), at_phase("staged", table.optimize):
         rewriting.run(table.engine, table.log, NEWEST)
     assert ids(table) == EVERY

@@ -36,7 +36,7 @@ from anabranch.commands.maintenance.convert import Convert
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.testing import at_phase
 from anabranch.testing.faults import INTERRUPTS, Fault, instant
-from anabranch.testing.stores import Call, DictStore, Kept
+from anabranch.testing.stores import Call, DictStore, StoredObject
 from tests.support.tiers import examples
 from tests.support.worlds import World
 
@@ -125,13 +125,13 @@ def vacuumed(world: World) -> None:
 
 
 @pytest.fixture
-def bases() -> Iterator[Callable[[Verb], Mapping[str, Kept]]]:
+def bases() -> Iterator[Callable[[Verb], Mapping[str, StoredObject]]]:
     """What the store holds before a verb runs."""
     source = DictStore(THERE)
     with mounted(source):
         World(THERE).create(ROWS, partition_by=("p",))
 
-        def base(verb: Verb) -> Mapping[str, Kept]:
+        def base(verb: Verb) -> Mapping[str, StoredObject]:
             store = DictStore(HERE)
             with mounted(store):
                 verb.prepare(World(HERE))
@@ -141,7 +141,7 @@ def bases() -> Iterator[Callable[[Verb], Mapping[str, Kept]]]:
     forget()
 
 
-def interrupted(verb: Verb, base: Mapping[str, Kept], fault: Fault, number: int) -> bool:
+def interrupted(verb: Verb, base: Mapping[str, StoredObject], fault: Fault, number: int) -> bool:
     """Interrupt one call of a verb and look at what it left; whether it came that far."""
     forget()
     inner = DictStore(HERE, base)
@@ -161,7 +161,7 @@ def interrupted(verb: Verb, base: Mapping[str, Kept], fault: Fault, number: int)
     return bool(met)
 
 
-def look(verb: Verb, store: DictStore, base: Mapping[str, Kept], call: Call, raised: BaseException) -> None:
+def look(verb: Verb, store: DictStore, base: Mapping[str, StoredObject], call: Call, raised: BaseException) -> None:
     world = World(HERE)
     if call.is_commit:
         assert isinstance(raised.__cause__, errors.CommitOutcomeUnknown), f"{call}: the interrupt does not say so"
@@ -181,7 +181,7 @@ def look(verb: Verb, store: DictStore, base: Mapping[str, Kept], call: Call, rai
         assert unnamed == [], f"{call} left them behind"
 
 
-def new_versions(world: World, base: Mapping[str, Kept]) -> range:
+def new_versions(world: World, base: Mapping[str, StoredObject]) -> range:
     before = sum(name.startswith("_delta_log/0") and name.endswith(".json") for name in base)
     return range(before, world.version + 1)
 
@@ -190,7 +190,7 @@ def is_of(verb: Verb, world: World, version: int) -> bool:
     return verb.operation is None or str(world.info(version)["operation"]).startswith(verb.operation)
 
 
-def named_by(world: World, base: Mapping[str, Kept]) -> set[str]:
+def named_by(world: World, base: Mapping[str, StoredObject]) -> set[str]:
     """The files and vectors that new versions name."""
     found = set()
     for version in new_versions(world, base):
@@ -209,7 +209,7 @@ def is_a_marker(name: str) -> bool:
 @pytest.mark.parametrize("fault", INTERRUPTS, ids=lambda fault: fault.name)
 @pytest.mark.parametrize("name", VERBS)
 def test_an_interrupt_in_any_call_leaves_nothing_that_no_commit_names(
-    bases: Callable[[Verb], Mapping[str, Kept]], name: str, fault: Fault
+    bases: Callable[[Verb], Mapping[str, StoredObject]], name: str, fault: Fault
 ) -> None:
     verb, number, step = VERBS[name], 1, examples(1, 4)
     base = bases(verb)
@@ -222,7 +222,7 @@ def test_an_interrupt_in_any_call_leaves_nothing_that_no_commit_names(
 @pytest.mark.parametrize("phase", ["read", "staged", "checked", "put"])
 @pytest.mark.parametrize("name", [name for name in VERBS if name not in ("vacuum", "drop feature")])
 def test_an_interrupt_in_any_phase_before_the_put_leaves_the_store_as_it_was(
-    bases: Callable[[Verb], Mapping[str, Kept]], name: str, phase: str, kind: type[BaseException]
+    bases: Callable[[Verb], Mapping[str, StoredObject]], name: str, phase: str, kind: type[BaseException]
 ) -> None:
     def interrupt() -> None:
         raise kind

@@ -20,12 +20,12 @@ import pytest
 from anabranch import errors
 from anabranch._log.file_names import checksum_name, commit_name
 from anabranch._log.vectors import vectors_of
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch.commands.dml.append import Append
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.maintenance.check import check
-from anabranch.testing import DictStore, Watched, at_phase, mounted
+from anabranch.testing import DictStore, ObservedStore, at_phase, mounted
 from anabranch.testing.faults import once, unanswered_put_error
 from anabranch.testing.stores import Call
 from tests.support.raw_logs import info, put_commit, put_rows, remove
@@ -196,7 +196,7 @@ def _named(body: dict[str, Any]) -> tuple[str, str | None]:
 
 
 @contextmanager
-def losing(world: World, store: Watched, winners: list[Callable[[], object]]) -> Iterator[None]:
+def losing(world: World, store: ObservedStore, winners: list[Callable[[], object]]) -> Iterator[None]:
     """Each put of what runs in this block comes too late by one of these."""
     left, wins = list(winners), False
 
@@ -214,8 +214,8 @@ def losing(world: World, store: Watched, winners: list[Callable[[], object]]) ->
 
 
 @pytest.fixture
-def watched() -> Iterator[tuple[World, Watched]]:
-    store = Watched(DictStore(f"memory://holes/{uuid4()}"))
+def watched() -> Iterator[tuple[World, ObservedStore]]:
+    store = ObservedStore(DictStore(f"memory://holes/{uuid4()}"))
     with mounted(store) as location:
         world = World(location).create(ROWS)
         yield world, store
@@ -223,7 +223,7 @@ def watched() -> Iterator[tuple[World, Watched]]:
 
 
 @pytest.mark.slow
-def test_a_merge_is_carried_over_again_for_every_later_winner(watched: tuple[World, Watched]) -> None:
+def test_a_merge_is_carried_over_again_for_every_later_winner(watched: tuple[World, ObservedStore]) -> None:
     world, store = watched
 
     def upsert(key: int) -> Callable[[], object]:
@@ -237,7 +237,7 @@ def test_a_merge_is_carried_over_again_for_every_later_winner(watched: tuple[Wor
     assert world.info()["tags"]["anabranch.carriedOver"] == "1,2,3"
 
 
-def test_a_merge_withdraws_inserts_again_for_every_later_winner(watched: tuple[World, Watched]) -> None:
+def test_a_merge_withdraws_inserts_again_for_every_later_winner(watched: tuple[World, ObservedStore]) -> None:
     """Each brings one of its new keys by a blind append, and then ties that: all are updated, and none stands twice."""
     world, store = watched
 
@@ -252,7 +252,7 @@ def test_a_merge_withdraws_inserts_again_for_every_later_winner(watched: tuple[W
 
 
 def test_a_merge_that_stood_behind_one_winner_is_refused_for_the_next_that_takes_its_row(
-    watched: tuple[World, Watched],
+    watched: tuple[World, ObservedStore],
 ) -> None:
     """What was decided of one window is not decided for good."""
     world, store = watched
@@ -277,7 +277,7 @@ SELF_CONFLICTING: dict[str, Callable[[World], object]] = {
 @pytest.mark.parametrize("command", SELF_CONFLICTING)
 def test_what_i_appended_myself_is_no_conflict_after_a_lost_reply(command: str) -> None:
     """The commit that is found in the way is ours: at Serializable each of these would conflict with itself."""
-    store = Watched(DictStore(f"memory://holes/{uuid4()}"))
+    store = ObservedStore(DictStore(f"memory://holes/{uuid4()}"))
     with mounted(store) as location:
         world = World(location).create(ROWS, delta_isolationLevel="Serializable")
         store.after = once(lambda call: call.is_commit, unanswered_put_error)
@@ -293,7 +293,7 @@ def test_a_merge_whose_condition_fails_on_a_winners_rows_is_refused(world: World
         return row["id"] == source["id"]
 
     rows = pa.table({"id": [1], "x": [11]})
-    ours = Merge(world.path, rows, Matching(on, (update_all("x"),)), EVERY_ROW)
+    ours = Merge(world.path, rows, MergePlan(on, (update_all("x"),)), EVERY_ROW)
     with (
         pytest.raises(errors.DeltaConcurrentModificationException),
         at_phase("staged", lambda: world.update("id = 5", x=666)),
@@ -306,7 +306,7 @@ def test_a_merge_whose_condition_fails_on_a_winners_rows_is_refused(world: World
 
 
 @pytest.mark.slow
-def test_a_blind_append_asks_the_store_for_nothing_but_newer_commits(watched: tuple[World, Watched]) -> None:
+def test_a_blind_append_asks_the_store_for_nothing_but_newer_commits(watched: tuple[World, ObservedStore]) -> None:
     """No checkpoint, no commit and no vector is read; a cold start reads those too, for protocol and metadata only."""
     world, store = watched
     for i in range(12):  # a checkpoint is among them
@@ -323,7 +323,7 @@ def test_a_blind_append_asks_the_store_for_nothing_but_newer_commits(watched: tu
 
 
 def test_a_blind_append_that_passes_winners_reads_their_commits_and_no_file_of_theirs(
-    watched: tuple[World, Watched],
+    watched: tuple[World, ObservedStore],
 ) -> None:
     world, store = watched
     _ = world.log.snapshot()

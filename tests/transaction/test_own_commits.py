@@ -16,7 +16,7 @@ import anabranch
 from anabranch import errors
 from anabranch._log.log import forget
 from anabranch._log.positions import LogPosition, all_versions
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._transaction.own_commits import another_program, is_own
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.merge import Merge
@@ -51,7 +51,7 @@ def insert(world: World, source: pa.Table, mode: str = "append") -> Any:
 
 
 def merge(world: World, source: pa.Table) -> Any:
-    matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"), insert_all("id", "x")))
+    matching = MergePlan(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"), insert_all("id", "x")))
     return Merge(world.path, source, matching, world.condition(None)).run(world.engine)
 
 

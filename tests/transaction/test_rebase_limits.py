@@ -18,7 +18,7 @@ from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
 from anabranch.commands.row_changes import Change, run_change
-from anabranch.testing import ArrowEngine, Watched, at_phase
+from anabranch.testing import ArrowEngine, ObservedStore, at_phase
 from anabranch.testing.faults import instant
 from anabranch.testing.stores import Call
 from tests.support.raw_logs import listing
@@ -130,7 +130,7 @@ def test_all_looks_of_one_command_count_together(tmp_path: Path) -> None:
             bring(world)()
 
     def ours() -> None:
-        base = Log(Watched(open_store(world.path), before=again)).snapshot()
+        base = Log(ObservedStore(open_store(world.path), before=again)).snapshot()
         change = Change("UPDATE", world.condition("x = 1"), {"x": 7}, {})
         run_change(change, base, world.engine, RunContext(runtime=instant()))
 

@@ -17,7 +17,7 @@ from anabranch._transaction.phases import listen, unlisten
 from anabranch._transaction.retry import RetryPolicy, Runtime, default_retry
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
-from anabranch.testing import DictStore, Watched
+from anabranch.testing import DictStore, ObservedStore
 from anabranch.testing.faults import instant
 from anabranch.testing.stores import Call
 from tests.support.patience import PATIENCE
@@ -35,7 +35,7 @@ def store() -> Iterator[DictStore]:
     forget(found.url)
 
 
-class _Losing(Watched):
+class _Losing(ObservedStore):
     """A store whose next commits are taken by others just before; ``hidden`` lists fail after each loss."""
 
     def __init__(self, inner: DictStore, losses: int, hidden: int = 0) -> None:
@@ -122,7 +122,7 @@ def test_a_handle_that_was_away_starts_from_the_checkpoint_and_not_from_every_co
         for _ in range(60):
             Append(store.url, ROWS).run()
         remember(before)
-        watched = Watched(store)
+        watched = ObservedStore(store)
         assert Log(watched).snapshot().version == 60
         assert len(Log(watched).snapshot().files) == 61
     forget(store.url)
@@ -135,7 +135,7 @@ def test_winners_are_read_together_and_stay_in_their_order(store: DictStore) -> 
         Append(store.url, ROWS).run()
     meeting = threading.Barrier(2, timeout=PATIENCE)
 
-    class Meeting(Watched):
+    class Meeting(ObservedStore):
         def get(self, name: str, *, etag: str | None = None) -> bytes:
             meeting.wait()  # breaks unless two are read at once
             return super().get(name, etag=etag)
@@ -150,7 +150,7 @@ def test_commits_that_were_read_for_the_head_are_not_read_again_for_the_files(
 ) -> None:
     monkeypatch.setattr("anabranch._log.snapshot.KEPT_BYTES", kept)
     forget(store.url)
-    watched = Watched(store)
+    watched = ObservedStore(store)
     assert Log(watched).snapshot().files.num_rows == 2
     read = [call.about for call in watched.calls if call.method == "get" and str(call.about).endswith(".json")]
     assert sorted(read) == sorted([commit_name(0), commit_name(1)] * times)

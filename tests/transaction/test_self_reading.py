@@ -16,7 +16,7 @@ import anabranch.commands
 from anabranch import errors
 from anabranch._log.positions import SourceVersions
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._transaction.own_commits import another_program
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.dml.delete import Delete
@@ -69,7 +69,7 @@ def insert(world: World, source: pa.Table, mode: str = "append", **more: Any) ->
 
 
 def merge(world: World, source: pa.Table, where: Condition | None = None, **more: Any) -> Any:
-    matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"), insert_all("id", "x")))
+    matching = MergePlan(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"), insert_all("id", "x")))
     return Merge(world.path, source, matching, where or world.condition(None), **more).run(world.engine)
 
 
@@ -99,7 +99,7 @@ def test_a_table_is_merged_with_its_own_rows(world: World) -> None:
 
 
 def test_where_nothing_matches_the_version_that_was_read_newer_ones_still_count(world: World) -> None:
-    matching = Matching(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"),))
+    matching = MergePlan(lambda row, new: equal(row["id"], new["id"]), (update_all("id", "x"),))
     source = read_from(pa.Table.from_pylist([{"id": 4, "x": 99}]), 0)
     assert Merge(world.path, source, matching, world.condition(None)).run(world.engine).rows == 0
     with another_program():

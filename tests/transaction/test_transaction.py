@@ -16,7 +16,7 @@ from anabranch._protocol.actions import AppTransaction, DomainMetadata
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import Marks
 from anabranch._protocol.predicates import Always
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.commit import commit as commit_transaction
 from anabranch._transaction.retry import RetryPolicy
 from anabranch._transaction.transaction import (
@@ -244,7 +244,7 @@ class EveryRow:
         """Nothing was staged."""
 
 
-def placed(world: World, **parts: Any) -> Committed:
+def placed(world: World, **parts: Any) -> CommitResult:
     """Commit a transaction that only writes these parts, based on version 0, behind what stands there now."""
     reads = parts.pop("reads", None)
     ours = Transaction.on(world.log.snapshot(0), "ours", CommitInfo("WRITE"), reads=reads, says=Declarations(**parts))

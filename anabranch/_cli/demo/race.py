@@ -19,7 +19,7 @@ from anabranch._cli.demo.flights import KEY
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._spark.engine import SparkEngine
 from anabranch._sql.conditions import resolve_condition
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import listen, unlisten
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append
@@ -39,7 +39,7 @@ class Writer:
 
     name: str
     says: str
-    run: Callable[[str], Committed | None]
+    run: Callable[[str], CommitResult | None]
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Run:
 
     writer: Writer
     phase: str = "waiting"
-    committed: Committed | None = None
+    committed: CommitResult | None = None
     refused: DeltaConcurrentModificationException | None = None
     seconds: float = 0.0
 
@@ -116,7 +116,7 @@ def _upsert(engine: SparkEngine, carrier: str, rows: pa.Table) -> Writer:
     says = f"MERGE {len(rows):,} rows by key"
     values, delay = {name: f"s.{name}" for name in rows.column_names}, {"dep_delay": "s.dep_delay"}
 
-    def run(path: str) -> Committed | None:
+    def run(path: str) -> CommitResult | None:
         source = engine.rows(rows).alias("s")
         builder = DeltaMergeBuilder(path, engine, source, on, "t").whenMatchedUpdate(set=delay)
         snapshot = open_log(path).snapshot()
@@ -132,13 +132,13 @@ def _correction(engine: SparkEngine, carrier: str) -> Writer:
     return Writer(f"correct {carrier}", says, lambda path: _update(engine, path, set_, where))
 
 
-def _update(engine: SparkEngine, path: str, values: Mapping[str, str], where: str) -> Committed | None:
+def _update(engine: SparkEngine, path: str, values: Mapping[str, str], where: str) -> CommitResult | None:
     snapshot = open_log(path).snapshot()
     return (
         Update(path, values, resolve_condition(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed
     )
 
 
-def _delete(engine: SparkEngine, path: str, where: str) -> Committed | None:
+def _delete(engine: SparkEngine, path: str, where: str) -> CommitResult | None:
     snapshot = open_log(path).snapshot()
     return Delete(path, resolve_condition(where, snapshot, engine)).run(engine, RunContext(at=snapshot)).committed

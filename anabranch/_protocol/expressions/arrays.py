@@ -13,19 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.patterns import Pattern, pattern_of
-from anabranch._protocol.expressions.table import Datum, Fit, Given, Unfit, add, constant_of, of_values
+from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
+    Datum,
+    Fit,
+    add,
+    constant_of,
+    of_values,
+)
 from anabranch._protocol.expressions.texts import check_searched
 from anabranch._protocol.schema.types import INTEGERS, VOID, Array
 from anabranch._protocol.unsupported import Unsupported
 
 
-def _split_fit(arguments: Sequence[Given]) -> Fit:
+def _split_fit(arguments: Sequence[Argument]) -> Fit:
     """Where a pattern matches the empty text, Java and RE2 continue at different positions."""
     if len(arguments) != 2 or arguments[0].type not in ("string", VOID):
-        raise Unfit("the arguments must be a text and a pattern")
+        raise ArgumentsNotSupported("the arguments must be a text and a pattern")
     pattern = pattern_of(constant_of(arguments[1], "string"))
     if pattern.finds_nothing:
-        raise Unfit("a pattern that matches the empty text")
+        raise ArgumentsNotSupported("a pattern that matches the empty text")
     return Fit(Array("string", contains_null=False), ("string",), (pattern,))
 
 
@@ -38,16 +46,16 @@ def _split(values: Datum, pattern: Pattern) -> Datum:
 add("split", _split_fit, of_values(_split))
 
 
-def _array_of(argument: Given) -> Array:
+def _array_of(argument: Argument) -> Array:
     if not isinstance(argument.type, Array):
-        raise Unfit("the argument must be an array")
+        raise ArgumentsNotSupported("the argument must be an array")
     return argument.type
 
 
-def _element_fit(arguments: Sequence[Given]) -> Fit:
+def _element_fit(arguments: Sequence[Argument]) -> Fit:
     array = _array_of(arguments[0])
     if len(arguments) != 2 or arguments[1].type not in INTEGERS[:3]:
-        raise Unfit("the arguments must be an array and a position")
+        raise ArgumentsNotSupported("the arguments must be an array and a position")
     return Fit(array.element, (array, "integer"))
 
 
@@ -82,9 +90,9 @@ add("[]", _element_fit, of_values(_element))
 add("element_at", _element_fit, of_values(_element_at))
 
 
-def _size_fit(arguments: Sequence[Given]) -> Fit:
+def _size_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 1:
-        raise Unfit("the argument must be an array")
+        raise ArgumentsNotSupported("the argument must be an array")
     return Fit("integer", (_array_of(arguments[0]),))
 
 
@@ -97,13 +105,13 @@ def _size(arrays: Datum) -> Datum:
 add("size, cardinality, array_size", _size_fit, of_values(_size))
 
 
-def _contains_fit(arguments: Sequence[Given]) -> Fit:
+def _contains_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2:
-        raise Unfit("the arguments must be an array and an element")
+        raise ArgumentsNotSupported("the arguments must be an array and an element")
     array = _array_of(arguments[0])
     kinds = ("string", "boolean", "date", *INTEGERS)
     if array.element not in kinds or arguments[1].type != array.element:
-        raise Unfit("elements of this type can only be compared by Spark")
+        raise ArgumentsNotSupported("elements of this type can only be compared by Spark")
     return Fit("boolean", (array, array.element))
 
 

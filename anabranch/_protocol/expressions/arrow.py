@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.table import Datum, Site
-from anabranch._protocol.expressions.tree import Apply, Column, Constant, Expression, Foreign
+from anabranch._protocol.expressions.tree import Apply, Column, Constant, Expression, SparkOnly
 from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 from anabranch._protocol.unsupported import Unsupported
 
@@ -61,7 +61,7 @@ class _Run:
                 return _scalar(node.value, node.type)
             case Column():
                 return self._column(node)
-            case Foreign():
+            case SparkOnly():
                 raise Unsupported(node.reason)
         try:
             result = self._apply(node)

@@ -19,15 +19,15 @@ from anabranch._protocol.expressions.instants import after, at_or_after, instant
 from anabranch._protocol.expressions.meeting import MOMENTS, MOST_DIGITS, format_type
 from anabranch._protocol.expressions.rounding import units
 from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
     Bound,
     Datum,
     Fit,
     Function,
-    Given,
     Inverse,
     Site,
-    Unfit,
-    Varying,
+    UnaryCall,
     exactly,
 )
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of, upcastable
@@ -44,12 +44,12 @@ _EXACT_DOUBLE = 1 << 53
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
 
-def cast_fit(argument: Given, to: DataType) -> Fit:
+def cast_fit(argument: Argument, to: DataType) -> Fit:
     """The fit of a cast. Raises Unfit: only Spark computes it."""
     if argument.type == to or argument.type == VOID:
         return Fit(to, (to,))
     if not (isinstance(argument.type, str) and isinstance(to, str)) or _kernel(argument.type, to) is None:
-        raise Unfit(f"no cast of {format_type(argument.type)} to {format_type(to)} is computed here")
+        raise ArgumentsNotSupported(f"no cast of {format_type(argument.type)} to {format_type(to)} is computed here")
     return Fit(to, (argument.type,), (argument.type,))
 
 
@@ -340,7 +340,7 @@ def _keeps_order(kind: DataType, gives: DataType) -> bool:
     return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
 
 
-def _cast_bound(call: Varying, value: Any, is_strict: bool) -> Bound:
+def _cast_bound(call: UnaryCall, value: Any, is_strict: bool) -> Bound:
     match call.gives:
         case "date":
             return from_local(call, midnight(value + dt.timedelta(days=is_strict)))
@@ -353,7 +353,7 @@ def _cast_bound(call: Varying, value: Any, is_strict: bool) -> Bound:
     return exactly(value, is_strict=is_strict)
 
 
-def from_local(call: Varying, local: dt.datetime, *, is_strict: bool = False) -> Bound:
+def from_local(call: UnaryCall, local: dt.datetime, *, is_strict: bool = False) -> Bound:
     """The bound at which the local time of a date or timestamp is at least, or after, another."""
     if call.kind == "timestamp_ntz":
         return exactly(local, is_strict=is_strict)
@@ -363,7 +363,7 @@ def from_local(call: Varying, local: dt.datetime, *, is_strict: bool = False) ->
     return exactly(begin("day", local).date())
 
 
-def _from_instant(call: Varying, instant: dt.datetime, *, is_strict: bool) -> Bound:
+def _from_instant(call: UnaryCall, instant: dt.datetime, *, is_strict: bool) -> Bound:
     """The bound at which the instant of a date or timestamp is at least, or after, another."""
     early, late = locals_of(instant, call.zone)
     if call.kind == "timestamp":  # by a setting, TIMESTAMP means a local time

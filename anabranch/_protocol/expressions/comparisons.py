@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.meeting import comparison_type, is_spelled
-from anabranch._protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, of_values
+from anabranch._protocol.expressions.meeting import comparison_type, is_canonical_text
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, of_values
 from anabranch._protocol.schema.types import VOID
 from anabranch._protocol.unsupported import Unsupported
 
@@ -27,10 +27,10 @@ _ARROW: Mapping[str, Callable[..., Datum]] = {
 }
 
 
-def _comparison_fit(arguments: Sequence[Given]) -> Fit:
+def _comparison_fit(arguments: Sequence[Argument]) -> Fit:
     kind = comparison_type(arguments)
     if not isinstance(kind, str) or len(arguments) != 2:
-        raise Unfit("only values of primitive types can be compared")
+        raise ArgumentsNotSupported("only values of primitive types can be compared")
     return Fit("boolean", (kind, kind))
 
 
@@ -59,16 +59,16 @@ add("<=>, equal_null", _comparison_fit, of_values(_null_safe_equal))
 # -- one of several ----------------------------------------------------------------------------------------------------
 
 
-def _in_fit(arguments: Sequence[Given]) -> Fit:
+def _in_fit(arguments: Sequence[Argument]) -> Fit:
     """By some settings, Spark compares all values as texts if one of them is a text."""
     kind = comparison_type(arguments)
     if not isinstance(kind, str):
-        raise Unfit("only values of primitive types can be compared")
+        raise ArgumentsNotSupported("only values of primitive types can be compared")
     texts = [argument.constant for argument in arguments if argument.type == "string"]
     are_of_kind = all(argument.type in (kind, "string", VOID) for argument in arguments)
-    are_spelled = all(text is not None and is_spelled(text[0], kind) for text in texts)
+    are_spelled = all(text is not None and is_canonical_text(text[0], kind) for text in texts)
     if kind != "string" and texts and not (are_of_kind and are_spelled):
-        raise Unfit("settings decide how texts are compared with other values")
+        raise ArgumentsNotSupported("settings decide how texts are compared with other values")
     return Fit("boolean", (kind,) * len(arguments))
 
 
@@ -82,13 +82,13 @@ def _in(searched: Datum, *values: Datum) -> Datum:
     return functools.reduce(pc.or_kleene, (compare("=", searched, value) for value in values))
 
 
-def _between_fit(arguments: Sequence[Given]) -> Fit:
+def _between_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 3:
-        raise Unfit("it takes three arguments")
+        raise ArgumentsNotSupported("it takes three arguments")
     value, low, high = arguments
     kinds = {comparison_type([value, low]), comparison_type([value, high])}
     if len(kinds) != 1 or not isinstance(kind := kinds.pop(), str):
-        raise Unfit("the bounds have different types")
+        raise ArgumentsNotSupported("the bounds have different types")
     return Fit("boolean", (kind,) * 3)
 
 
@@ -103,10 +103,10 @@ add("between", _between_fit, of_values(_between))
 # -- truth values ------------------------------------------------------------------------------------------------------
 
 
-def _truth_fit(arguments: Sequence[Given]) -> Fit:
+def _truth_fit(arguments: Sequence[Argument]) -> Fit:
     for argument in arguments:
         if argument.type not in ("boolean", VOID, None):
-            raise Unfit(f"{argument.type} is not a boolean")
+            raise ArgumentsNotSupported(f"{argument.type} is not a boolean")
     return Fit("boolean", ("boolean",) * len(arguments))
 
 
@@ -142,9 +142,9 @@ add("or", _truth_fit, _short_circuit(pc.or_kleene, decides=True), is_lazy=True)
 add("not", _truth_fit, of_values(pc.invert))
 
 
-def _any_fit(arguments: Sequence[Given]) -> Fit:
+def _any_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 1 or arguments[0].type is None:
-        raise Unfit("it takes one argument of a known type")
+        raise ArgumentsNotSupported("it takes one argument of a known type")
     return Fit("boolean", (arguments[0].type,))
 
 
@@ -155,9 +155,9 @@ add("is true", _truth_fit, of_values(lambda values: pc.fill_null(values, False))
 add("is false", _truth_fit, of_values(lambda values: pc.fill_null(pc.invert(values), False)))
 
 
-def _isnan_fit(arguments: Sequence[Given]) -> Fit:
+def _isnan_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 1 or arguments[0].type not in ("float", "double"):
-        raise Unfit("the argument must be a float or a double")
+        raise ArgumentsNotSupported("the argument must be a float or a double")
     return Fit("boolean", (str(arguments[0].type),))
 
 

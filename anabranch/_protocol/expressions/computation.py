@@ -15,8 +15,8 @@ from anabranch._protocol.expressions.arrow import compute, compute_mask
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.resolving import Scope, resolve
 from anabranch._protocol.expressions.syntax import Syntax
-from anabranch._protocol.expressions.tree import Column, Constant, Expression, Foreign, first_foreign, names_of
-from anabranch._protocol.expressions.words import NotUnderstood, without_comments
+from anabranch._protocol.expressions.tree import Column, Constant, Expression, SparkOnly, first_foreign, names_of
+from anabranch._protocol.expressions.words import ParseError, without_comments
 from anabranch._protocol.schema.assignments import find_path
 from anabranch._protocol.schema.leaves import leaf_at
 from anabranch._protocol.schema.lengths import char_length
@@ -85,8 +85,8 @@ def computation_over(
     try:
         scope = Scope(lambda parts: column_of(parts, schema), zone, altered, timestamp)
         return computation_of_syntax(syntax_over(text, schema), scope)
-    except NotUnderstood as error:
-        return Computation(Foreign(f"{error.found}: {error.reason}"))
+    except ParseError as error:
+        return Computation(SparkOnly(f"{error.found}: {error.reason}"))
 
 
 def syntax_over(text: str, schema: Struct) -> Syntax:
@@ -99,11 +99,11 @@ def computation_of_syntax(syntax: Syntax, scope: Scope) -> Computation:
     try:
         return Computation(resolve(syntax, scope), scope.zone)
     except RecursionError:  # long chains in nested brackets
-        return Computation(Foreign("it is nested too deep"))
+        return Computation(SparkOnly("it is nested too deep"))
 
 
 def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
-    """The column of a table, or member of one, that a dotted name means; a `Foreign` if only Spark handles its texts,
+    """The column of a table, or member of one, that a dotted name means; a `SparkOnly` if only Spark handles its texts,
     which are padded or collated. None if there is none, and for a struct.
     """
     path = find_path(list(parts), schema)
@@ -114,7 +114,7 @@ def column_of(parts: tuple[str, ...], schema: Struct) -> Expression | None:
     column, length = Column(name, leaf.type), char_length(leaf.path)
     if length is not None:
         padded = (column, Constant(length, "integer"))
-        return Foreign("texts that are padded are compared by Spark", "", padded, None, "char")
+        return SparkOnly("texts that are padded are compared by Spark", "", padded, None, "char")
     if leaf.type != "string" or domain(leaf.field) is not None:
         return column
-    return Foreign("texts of another order are compared by Spark", "", (column,), None, "collate")
+    return SparkOnly("texts of another order are compared by Spark", "", (column,), None, "collate")

@@ -13,36 +13,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.comparisons import compare
-from anabranch._protocol.expressions.meeting import common, comparison_type
-from anabranch._protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, of_values
+from anabranch._protocol.expressions.meeting import common_type, comparison_type
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, of_values
 from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 
 Part = Callable[[Datum], Datum]
 """Computes an argument for the rows under a mask, or for all rows."""
 
 
-def _choice_fit(arguments: Sequence[Given], least: int = 1) -> Fit:
+def _choice_fit(arguments: Sequence[Argument], least: int = 1) -> Fit:
     if len(arguments) < least:
-        raise Unfit(f"it takes {least} arguments or more")
-    kind = common(arguments)
+        raise ArgumentsNotSupported(f"it takes {least} arguments or more")
+    kind = common_type(arguments)
     _refuse_void(kind)
     return Fit(kind, (kind,) * len(arguments))
 
 
 def _refuse_void(kind: DataType) -> None:
     if kind == VOID:
-        raise Unfit("all values are NULL")
+        raise ArgumentsNotSupported("all values are NULL")
 
 
-def _case_fit(arguments: Sequence[Given]) -> Fit:
+def _case_fit(arguments: Sequence[Argument]) -> Fit:
     """Fits conditions and values by turns, with an optional value of ELSE at the end."""
     conditions, values = (
         arguments[0 : len(arguments) - 1 : 2],
         [*arguments[1::2], *(arguments[-1:] if len(arguments) % 2 else ())],
     )
     if any(condition.type != "boolean" for condition in conditions):
-        raise Unfit("a condition is not a boolean")
-    kind = common(values)
+        raise ArgumentsNotSupported("a condition is not a boolean")
+    kind = common_type(values)
     _refuse_void(kind)
     takes = [
         kind if i % 2 or (i == len(arguments) - 1 and len(arguments) % 2) else "boolean" for i in range(len(arguments))
@@ -50,10 +50,10 @@ def _case_fit(arguments: Sequence[Given]) -> Fit:
     return Fit(kind, tuple(takes))
 
 
-def _if_fit(arguments: Sequence[Given]) -> Fit:
+def _if_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 3:
-        raise Unfit("it takes three arguments")
-    return _case_fit([Given("boolean") if arguments[0].type == VOID else arguments[0], *arguments[1:]])
+        raise ArgumentsNotSupported("it takes three arguments")
+    return _case_fit([Argument("boolean") if arguments[0].type == VOID else arguments[0], *arguments[1:]])
 
 
 def _case(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site: Site) -> Datum:
@@ -112,19 +112,19 @@ add("if", _if_fit, _case, is_lazy=True)
 add("coalesce", _choice_fit, _coalesce, is_lazy=True)
 
 
-def _two_fit(arguments: Sequence[Given]) -> Fit:
+def _two_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2:
-        raise Unfit("it takes two arguments")
+        raise ArgumentsNotSupported("it takes two arguments")
     return _choice_fit(arguments)
 
 
 add("nvl, ifnull", _two_fit, _coalesce, is_lazy=True)
 
 
-def _nvl2_fit(arguments: Sequence[Given]) -> Fit:
+def _nvl2_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 3 or arguments[0].type is None:
-        raise Unfit("it takes three arguments")
-    kind = common(arguments[1:])
+        raise ArgumentsNotSupported("it takes three arguments")
+    kind = common_type(arguments[1:])
     _refuse_void(kind)
     return Fit(kind, (arguments[0].type, kind, kind))
 
@@ -136,10 +136,10 @@ def _nvl2(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site
 add("nvl2", _nvl2_fit, _nvl2, is_lazy=True)
 
 
-def _nullif_fit(arguments: Sequence[Given]) -> Fit:
+def _nullif_fit(arguments: Sequence[Argument]) -> Fit:
     """The type is the first argument's, whatever the second is."""
     if len(arguments) != 2 or arguments[0].type in (None, VOID) or comparison_type(arguments) != arguments[0].type:
-        raise Unfit("the values have different types")
+        raise ArgumentsNotSupported("the values have different types")
     assert arguments[0].type is not None
     return Fit(arguments[0].type, (arguments[0].type,) * 2)
 
@@ -152,10 +152,10 @@ def _nullif(value: Datum, other: Datum) -> Datum:
 add("nullif", _nullif_fit, of_values(_nullif))
 
 
-def _several_fit(arguments: Sequence[Given]) -> Fit:
+def _several_fit(arguments: Sequence[Argument]) -> Fit:
     fit = _choice_fit(arguments, least=2)
     if not isinstance(fit.gives, str):
-        raise Unfit("only values of primitive types can be compared")
+        raise ArgumentsNotSupported("only values of primitive types can be compared")
     return fit
 
 

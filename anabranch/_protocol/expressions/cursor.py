@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
-from anabranch._protocol.expressions.words import NotUnderstood, Word, quote_name
+from anabranch._protocol.expressions.words import ParseError, Word, quote_name
 
 _T = TypeVar("_T")
 
@@ -23,9 +23,9 @@ _PLAIN_TYPES = frozenset(
 _SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"})
 
 
-def too_deep() -> NotUnderstood:
+def too_deep() -> ParseError:
     """The error for deeper nesting than `MOST_NESTED`."""
-    return NotUnderstood("an expression that is nested too deep", f"it may be nested {MOST_NESTED} deep")
+    return ParseError("an expression that is nested too deep", f"it may be nested {MOST_NESTED} deep")
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Cursor:
 
     def fail(self, reason: str) -> NoReturn:
         word = self.ahead()
-        raise NotUnderstood(str(word), reason, ends=word.kind == "end", at=word.start)
+        raise ParseError(str(word), reason, ends=word.kind == "end", at=word.start)
 
     def read_nested(self, read: Callable[[], _T]) -> _T:
         self.depth += 1

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import unscaled_values
-from anabranch._protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, function
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, function
 from anabranch._protocol.schema.types import VOID, decimal_of
 from anabranch._protocol.unsupported import Unsupported
 
@@ -214,12 +214,12 @@ def _is_hashed(kind: Any) -> bool:
 
 
 def _hashing(method: _Murmur3 | _XxHash64, gives: str) -> None:
-    def fit(arguments: Sequence[Given]) -> Fit:
+    def fit(arguments: Sequence[Argument]) -> Fit:
         for argument in arguments:
             if not _is_hashed(argument.type):
-                raise Unfit(f"a value of {argument.type} is hashed by Spark")
+                raise ArgumentsNotSupported(f"a value of {argument.type} is hashed by Spark")
         if not arguments:
-            raise Unfit("nothing is hashed")
+            raise ArgumentsNotSupported("nothing is hashed")
         return Fit(gives, tuple(argument.type for argument in arguments if argument.type is not None))
 
     def kernel(arguments: Sequence[Datum], gives: Any, options: tuple[Any, ...], site: Site) -> Datum:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from anabranch._protocol.expressions.casts import check_years, instants, local
 from anabranch._protocol.expressions.moments import months_later
 from anabranch._protocol.expressions.syntax import Interval
-from anabranch._protocol.expressions.table import Datum, Fit, Function, Given, Site, Unfit
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Function, Site
 from anabranch._protocol.unsupported import Unsupported
 
 Unit: TypeAlias = Literal["months", "days", "both", "time"]
@@ -96,10 +96,10 @@ def _parts(node: Interval) -> Iterator[tuple[int, str]]:
 # -- timestamps --------------------------------------------------------------------------------------------------------
 
 
-def _fit(arguments: Sequence[Given]) -> Fit:
+def _fit(arguments: Sequence[Argument]) -> Fit:
     (moment,) = arguments
     if moment.type not in ("timestamp", "timestamp_ntz"):
-        raise Unfit(f"an interval is added to {moment.type}")
+        raise ArgumentsNotSupported(f"an interval is added to {moment.type}")
     return Fit(moment.type, (moment.type,))
 
 

@@ -19,7 +19,7 @@ from anabranch._protocol.expressions.casts import CAST
 from anabranch._protocol.expressions.instants import instants_of, is_fixed, local_time, midnight
 from anabranch._protocol.expressions.meeting import is_number
 from anabranch._protocol.expressions.numbers import RANGES
-from anabranch._protocol.expressions.table import Bound, Function, Varying, exactly
+from anabranch._protocol.expressions.table import Bound, Function, UnaryCall, exactly
 from anabranch._protocol.predicates import (
     And,
     Compare,
@@ -45,7 +45,7 @@ Zone: TypeAlias = dt.tzinfo | None
 
 
 @dataclass(frozen=True)
-class Bare:
+class ColumnTerm:
     """A column of the table, or a member of one, by its name in the table."""
 
     name: Name
@@ -53,12 +53,12 @@ class Bare:
 
 
 @dataclass(frozen=True)
-class Computed:
+class CallTerm:
     """A call of an entry that has an inverse; ``inner`` is the varying argument."""
 
     entry: Function
-    call: Varying
-    inner: Bare | Computed
+    call: UnaryCall
+    inner: ColumnTerm | CallTerm
 
     @property
     def type(self) -> DataType:
@@ -66,22 +66,22 @@ class Computed:
         return self.call.gives
 
 
-Term: TypeAlias = Bare | Computed
+Term: TypeAlias = ColumnTerm | CallTerm
 
 
-def try_monotonic_term(entry: Function, call: Varying, inner: Term) -> Term | None:
+def try_monotonic_term(entry: Function, call: UnaryCall, inner: Term) -> Term | None:
     """A call, if it is monotonic in its argument; else None."""
     if (
         entry is CAST and call.gives == inner.type and call.gives != "timestamp"
     ):  # by a setting, TIMESTAMP is a local time
         return inner
     fits = entry.inverse is not None and entry.inverse.fits(inner.type, call.gives)
-    return Computed(entry, call, inner) if fits else None
+    return CallTerm(entry, call, inner) if fits else None
 
 
 def column_of(term: Term) -> Name:
     """The underlying column of a term."""
-    return term.name if isinstance(term, Bare) else column_of(term.inner)
+    return term.name if isinstance(term, ColumnTerm) else column_of(term.inner)
 
 
 def is_null(term: Term) -> Predicate:
@@ -121,9 +121,9 @@ def is_one_of(term: Term, values: Sequence[Any], zone: Zone) -> Predicate:
 
 def _plain_name(term: Term) -> Name | None:
     """The column of a term that has the column's own values, or the same numbers in a wider type."""
-    if isinstance(term, Bare):
+    if isinstance(term, ColumnTerm):
         return term.name
-    is_widened = term.entry is CAST and isinstance(term.inner, Bare) and is_number(term.type)
+    is_widened = term.entry is CAST and isinstance(term.inner, ColumnTerm) and is_number(term.type)
     return column_of(term) if is_widened else None
 
 
@@ -143,11 +143,11 @@ def _is_like(kind: DataType, value: Any) -> bool:
 
 def _is_exact(term: Term, value: Any) -> bool:
     """Whether widening a number leaves its comparison with a literal unchanged."""
-    return isinstance(term, Bare) or value is None or limit(Field("", term.type), "<", value) is not None
+    return isinstance(term, ColumnTerm) or value is None or limit(Field("", term.type), "<", value) is not None
 
 
 def _as_in(term: Term, value: Any) -> Any:
-    return float(value) if isinstance(term, Computed) and term.type == "double" and value is not None else value
+    return float(value) if isinstance(term, CallTerm) and term.type == "double" and value is not None else value
 
 
 def _invert_by_order(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
@@ -187,7 +187,7 @@ def _cast_both(term: Term, value: Any, zone: Zone) -> tuple[Term, Bound]:
 
 
 def _cast_term(term: Term, to: str, zone: Zone) -> Term:
-    return Computed(CAST, Varying(term.type, to, zone=zone), term)
+    return CallTerm(CAST, UnaryCall(term.type, to, zone=zone), term)
 
 
 def _at(moment: dt.datetime) -> Bound:
@@ -224,7 +224,7 @@ def _at_least(term: Term, bound: Bound) -> Predicate:
 
 
 def _from(term: Term, value: Any, is_strict: bool) -> Predicate:
-    if isinstance(term, Bare):
+    if isinstance(term, ColumnTerm):
         return Compare(term.name, ">" if is_strict else ">=", value)
     if term.type in INTEGERS:
         value = floor(value) if is_strict else ceil(value)
@@ -243,7 +243,7 @@ def _guard_overflow(term: Term, predicate: Predicate) -> Predicate:
 
 def _inside(term: Term) -> Iterator[Predicate]:
     """Yield the conditions under which no value wraps, at any step."""
-    while isinstance(term, Computed):
+    while isinstance(term, CallTerm):
         inverse, inner = term.entry.inverse, term.inner
         if inverse is not None and inverse.safe is not None:
             (low, high), (least, most) = inverse.safe(term.call), _range(inner)
@@ -256,6 +256,6 @@ def _inside(term: Term) -> Iterator[Predicate]:
 
 def _range(term: Term) -> tuple[int | None, int | None]:
     """The least and the greatest integer that a term can be."""
-    if isinstance(term, Computed) and term.entry is CAST and term.inner.type in INTEGERS:
+    if isinstance(term, CallTerm) and term.entry is CAST and term.inner.type in INTEGERS:
         return _range(term.inner)
     return RANGES.get(str(term.type), (None, None))

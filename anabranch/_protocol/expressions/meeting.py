@@ -1,7 +1,7 @@
 """The common type to which Spark casts the arguments of a comparison, of arithmetic and of a CASE.
 
 Pure. Guarantee: a type that is returned is Spark's with ANSI rules and without them; where the two differ, or text
-meets any other type, `Unfit` is raised.
+meets any other type, `ArgumentsNotSupported` is raised.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from anabranch._protocol.expressions.table import Given, Unfit
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported
 from anabranch._protocol.predicates import date_of
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
@@ -41,7 +41,7 @@ def is_number(kind: DataType | None) -> bool:
 def decimal(precision: int, scale: int) -> str:
     """The type of a decimal. Raises Unfit: it has more digits than Spark allows, so Spark would drop some."""
     if precision > MOST_DIGITS:
-        raise Unfit(f"the result may have more than {MOST_DIGITS} digits")
+        raise ArgumentsNotSupported(f"the result may have more than {MOST_DIGITS} digits")
     return f"decimal({precision},{scale})"
 
 
@@ -52,7 +52,7 @@ def bounded_decimal(precision: int, scale: int) -> str:
     return decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, LEAST_SCALE)))
 
 
-def digits_of(argument: Given) -> tuple[int, int]:
+def digits_of(argument: Argument) -> tuple[int, int]:
     """Precision and scale of a decimal, or of an integer as a decimal; a literal takes as many digits as it has."""
     if argument.type in INTEGERS:
         if argument.constant is not None and argument.constant[0] is not None:
@@ -60,30 +60,30 @@ def digits_of(argument: Given) -> tuple[int, int]:
         return _DIGITS[str(argument.type)], 0
     digits = decimal_of(argument.type) if argument.type is not None else None
     if digits is None:
-        raise Unfit(f"{argument.type} is no exact number")
+        raise ArgumentsNotSupported(f"{argument.type} is no exact number")
     return digits
 
 
-def comparison_type(arguments: Sequence[Given]) -> DataType:
+def comparison_type(arguments: Sequence[Argument]) -> DataType:
     """The type in which Spark compares these arguments. Raises Unfit: there is none, or settings choose it."""
     return _common_type(arguments, _pair_for_comparison)
 
 
-def common(arguments: Sequence[Given]) -> DataType:
+def common_type(arguments: Sequence[Argument]) -> DataType:
     """The type of a value that is one of these arguments, or computed from them. Raises Unfit, as `comparison_type`."""
     return _common_type(arguments, _pair)
 
 
-def _common_type(arguments: Sequence[Given], pair: Callable[[Given, Given], DataType]) -> DataType:
+def _common_type(arguments: Sequence[Argument], pair: Callable[[Argument, Argument], DataType]) -> DataType:
     if any(argument.type is None for argument in arguments):
-        raise Unfit("an argument has an unknown type")
+        raise ArgumentsNotSupported("an argument has an unknown type")
     typed = [argument for argument in arguments if argument.type != VOID]
     if not typed:
         return VOID
     meeting = typed[0]
     for argument in typed[1:]:
         kind = pair(meeting, argument)
-        meeting = meeting if kind == meeting.type else Given(kind)
+        meeting = meeting if kind == meeting.type else Argument(kind)
     assert meeting.type is not None
     return meeting.type
 
@@ -94,7 +94,7 @@ def are_exact(kinds: Sequence[DataType | None], constants: Sequence[Any]) -> boo
     decimal beyond ``long``.
     """
     exact = [kind for kind in kinds if kind in INTEGERS or (isinstance(kind, str) and decimal_of(kind))]
-    digits = [digits_of(Given(kind)) for kind in exact]
+    digits = [digits_of(Argument(kind)) for kind in exact]
     whole, numbers = (
         any(kind in INTEGERS for kind in kinds),
         [constant for constant in constants if _is_numeric(constant)],
@@ -114,12 +114,12 @@ def _is_numeric(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _pair_for_comparison(left: Given, right: Given) -> DataType:
+def _pair_for_comparison(left: Argument, right: Argument) -> DataType:
     """Spark compares a ``float`` and a small integer as one of two types; the result is the same."""
     constants = [argument.constant[0] for argument in (left, right) if argument.constant is not None]
     whole = left.type in INTEGERS or right.type in INTEGERS
     if whole and any(map(_is_beyond_long, constants)):
-        raise Unfit("Spark has a special rule for a whole number against such a decimal")
+        raise ArgumentsNotSupported("Spark has a special rule for a whole number against such a decimal")
     for text, read in ((left, right), (right, left)):
         if text.type == "string" and text.constant is not None and _is_read(text.constant[0], read.type):
             return str(read.type)
@@ -130,7 +130,7 @@ def _pair_for_comparison(left: Given, right: Given) -> DataType:
     return _pair(left, right)
 
 
-def _pair(left: Given, right: Given) -> DataType:
+def _pair(left: Argument, right: Argument) -> DataType:
     a, b = left.type, right.type
     assert a is not None
     assert b is not None
@@ -139,19 +139,19 @@ def _pair(left: Given, right: Given) -> DataType:
     if a in MOMENTS and b in MOMENTS:
         return max(str(a), str(b), key=MOMENTS.index)
     if not (is_number(a) and is_number(b)):
-        raise Unfit(f"{format_type(a)} meets {format_type(b)}")
+        raise ArgumentsNotSupported(f"{format_type(a)} meets {format_type(b)}")
     return a if a == b else _number_type(left, right)
 
 
-def _number_type(left: Given, right: Given) -> DataType:
+def _number_type(left: Argument, right: Argument) -> DataType:
     kinds = {str(left.type), str(right.type)}
     if kinds <= {*INTEGERS}:
         return max(kinds, key=INTEGERS.index)
     if "float" in kinds and "double" not in kinds and kinds & {*INTEGERS}:
-        raise Unfit("a float and a whole number have no common type")
+        raise ArgumentsNotSupported("a float and a whole number have no common type")
     if kinds & {"float", "double"}:
         return "double"
-    (p, s), (q, t) = digits_of(Given(left.type)), digits_of(Given(right.type))
+    (p, s), (q, t) = digits_of(Argument(left.type)), digits_of(Argument(right.type))
     scale = max(s, t)
     return decimal(max(p - s, q - t) + scale, scale)
 
@@ -165,7 +165,7 @@ def is_date(text: str | tuple[Any] | None) -> bool:
         return False
 
 
-def is_spelled(text: Any, kind: DataType | None) -> bool:
+def is_canonical_text(text: Any, kind: DataType | None) -> bool:
     """Whether a text spells a value of a type exactly as Spark does, so that equal values are equal texts."""
     if not isinstance(text, str):
         return False
@@ -178,7 +178,7 @@ def _is_read(text: Any, kind: DataType | None) -> bool:
     """Whether every session reads a text as the same value of a type."""
     if kind in MOMENTS[1:] and isinstance(text, str) and (parts := _LOCAL.fullmatch(text)):
         return is_date(parts[1]) and (parts[2] is None or kind == "timestamp")
-    return is_spelled(text, kind)
+    return is_canonical_text(text, kind)
 
 
 def format_type(kind: DataType | None) -> str:

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 from anabranch._protocol.expressions.casts import check_years, from_local, instants, local
 from anabranch._protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
 from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
     Bound,
     Datum,
     Fit,
-    Given,
     Inverse,
     Site,
-    Unfit,
-    Varying,
+    UnaryCall,
     add,
     exactly,
     function,
@@ -37,10 +37,10 @@ _CLOCKS = ("timestamp", "timestamp_ntz")
 _MOMENTS = ("date", *_CLOCKS)
 
 
-def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Given]], Fit]:
-    def fit(arguments: Sequence[Given]) -> Fit:
+def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Argument]], Fit]:
+    def fit(arguments: Sequence[Argument]) -> Fit:
         if len(arguments) != 1 or arguments[0].type not in kinds:
-            raise Unfit(f"it is computed here for one {' or '.join(kinds)}")
+            raise ArgumentsNotSupported(f"it is computed here for one {' or '.join(kinds)}")
         return Fit("integer", (str(arguments[0].type),))
 
     return fit
@@ -61,7 +61,7 @@ def _part(
     add(names, _part_fit(kinds), kernel, inverse=inverse)
 
 
-def _year_bound(call: Varying, value: int, is_strict: bool) -> Bound:
+def _year_bound(call: UnaryCall, value: int, is_strict: bool) -> Bound:
     first = dt.date(value + is_strict, 1, 1)
     return from_local(call, midnight(first))
 
@@ -82,9 +82,9 @@ _part("second", pc.second, _CLOCKS)
 # -- days --------------------------------------------------------------------------------------------------------------
 
 
-def _shift_fit(arguments: Sequence[Given]) -> Fit:
+def _shift_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2 or arguments[0].type != "date" or arguments[1].type not in (*INTEGERS[:3], VOID):
-        raise Unfit("the arguments must be a date and a whole number")
+        raise ArgumentsNotSupported("the arguments must be a date and a whole number")
     return Fit("date", ("date", "integer"))
 
 
@@ -103,7 +103,7 @@ def _to_day_numbers(days: Datum) -> Datum:
 
 
 def _shift_inverse(sign: int) -> Inverse:
-    def bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
+    def bound(call: UnaryCall, value: dt.date, is_strict: bool) -> Bound:
         return exactly(value - sign * dt.timedelta(days=call.constants[1]), is_strict=is_strict)
 
     return Inverse(bound, fits=lambda kind, gives: kind == "date", safe=lambda call: (dt.date.min, dt.date.max))
@@ -169,22 +169,22 @@ _UNITS = {
 """The names of units in ``date_trunc`` and ``trunc``."""
 
 
-def _unit(argument: Given, units: Sequence[str]) -> str:
+def _unit(argument: Argument, units: Sequence[str]) -> str:
     unit = None if argument.constant is None else _UNITS.get(str(argument.constant[0]).upper())
     if unit not in units:
-        raise Unfit("the unit must be constant")
+        raise ArgumentsNotSupported("the unit must be constant")
     return str(unit)
 
 
-def _trunc_fit(arguments: Sequence[Given]) -> Fit:
+def _trunc_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2 or arguments[0].type != "date":
-        raise Unfit("the arguments must be a date and a unit")
+        raise ArgumentsNotSupported("the arguments must be a date and a unit")
     return Fit("date", ("date",), (_unit(arguments[1], ("year", "quarter", "month", "week")),))
 
 
-def _date_trunc_fit(arguments: Sequence[Given]) -> Fit:
+def _date_trunc_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2 or arguments[1].type != "timestamp":
-        raise Unfit("the arguments must be a unit and a timestamp")
+        raise ArgumentsNotSupported("the arguments must be a unit and a timestamp")
     return Fit("timestamp", ("string", "timestamp"), (_unit(arguments[0], tuple(_UNITS.values())),))
 
 
@@ -207,12 +207,12 @@ def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...]
     return results
 
 
-def _trunc_bound(call: Varying, value: dt.date, is_strict: bool) -> Bound:
+def _trunc_bound(call: UnaryCall, value: dt.date, is_strict: bool) -> Bound:
     begin = after if is_strict else at_or_after
     return exactly(begin(call.options[0], midnight(value)).date())
 
 
-def _date_trunc_bound(call: Varying, value: dt.datetime, is_strict: bool) -> Bound:
+def _date_trunc_bound(call: UnaryCall, value: dt.datetime, is_strict: bool) -> Bound:
     """The first instant whose unit begins at, or after, another instant."""
     unit, (early, late) = call.options[0], locals_of(value, call.zone)
     begin = after if is_strict else at_or_after

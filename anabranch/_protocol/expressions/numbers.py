@@ -20,22 +20,22 @@ from anabranch._protocol.expressions.meeting import (
     LEAST_SCALE,
     MOST_DIGITS,
     bounded_decimal,
-    common,
+    common_type,
     decimal,
     digits_of,
     is_number,
 )
 from anabranch._protocol.expressions.rounding import WHOLE_DOUBLE, units
 from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
     Bound,
     Datum,
     Fit,
-    Given,
     Inverse,
     Kernel,
     Site,
-    Unfit,
-    Varying,
+    UnaryCall,
     add,
     exactly,
 )
@@ -48,30 +48,30 @@ _MAX_DIGITS_256 = 76
 """The maximum number of digits of a decimal of 256 bits."""
 
 
-def _two_numbers(arguments: Sequence[Given]) -> tuple[Given, Given]:
+def _two_numbers(arguments: Sequence[Argument]) -> tuple[Argument, Argument]:
     if len(arguments) != 2:
-        raise Unfit("it takes two arguments")
+        raise ArgumentsNotSupported("it takes two arguments")
     first, second = arguments
     for argument in arguments:
         if not (is_number(argument.type) or argument.type == VOID):
-            raise Unfit(f"arithmetic with {argument.type}")
+            raise ArgumentsNotSupported(f"arithmetic with {argument.type}")
     if first.type == second.type == VOID:
-        raise Unfit("arithmetic with NULL only, which Spark types as a double")
+        raise ArgumentsNotSupported("arithmetic with NULL only, which Spark types as a double")
     return first, second
 
 
-def _is_decimal(arguments: Sequence[Given]) -> bool:
+def _is_decimal(arguments: Sequence[Argument]) -> bool:
     kinds = [str(argument.type) for argument in arguments]
     return any(decimal_of(kind) for kind in kinds) and not {"float", "double"} & {*kinds}
 
 
-def _exact_fit(of_digits: Callable[[int, int, int, int], tuple[int, int]]) -> Callable[[Sequence[Given]], Fit]:
+def _exact_fit(of_digits: Callable[[int, int, int, int], tuple[int, int]]) -> Callable[[Sequence[Argument]], Fit]:
     """The fit of arithmetic that casts numbers to their common type, and leaves decimals in their own types."""
 
-    def fit(arguments: Sequence[Given]) -> Fit:
+    def fit(arguments: Sequence[Argument]) -> Fit:
         first, second = _two_numbers(arguments)
         if not _is_decimal(arguments):
-            kind = common(arguments)
+            kind = common_type(arguments)
             return Fit(kind, (kind, kind))
         (p, s), (q, t) = digits_of(first), digits_of(second)
         return Fit(bounded_decimal(*of_digits(p, s, q, t)), (decimal(p, s), decimal(q, t)))
@@ -121,7 +121,7 @@ def _casting(compute: Callable[..., Datum]) -> Kernel:
     return kernel
 
 
-def _quotient_fit(arguments: Sequence[Given]) -> Fit:
+def _quotient_fit(arguments: Sequence[Argument]) -> Fit:
     """Spark rounds a quotient of decimals to 38 digits behind the point, and then to the scale of the type. Rounding
     once gives the same, because no divisor can come near enough to a half.
     """
@@ -131,21 +131,21 @@ def _quotient_fit(arguments: Sequence[Given]) -> Fit:
     (p, s), (q, t) = digits_of(first), digits_of(second)
     scale = max(LEAST_SCALE, s + q + 1)
     if q + scale >= MOST_DIGITS:
-        raise Unfit("a division by a decimal of many digits")
+        raise ArgumentsNotSupported("a division by a decimal of many digits")
     return Fit(decimal(p - s + t + scale, scale), (decimal(p, s), decimal(q, t)), (scale,))
 
 
-def _whole_fit(arguments: Sequence[Given]) -> Fit:
+def _whole_fit(arguments: Sequence[Argument]) -> Fit:
     _two_numbers(arguments)
     if any(argument.type not in (*INTEGERS, VOID) for argument in arguments):
-        raise Unfit("an integer division of other numbers")
+        raise ArgumentsNotSupported("an integer division of other numbers")
     return Fit("long", ("long", "long"))
 
 
 def _remainder_digits(p: int, s: int, q: int, t: int) -> tuple[int, int]:
     digits = min(p - s, q - t) + max(s, t)
     if digits > MOST_DIGITS:
-        raise Unfit("a remainder of decimals of many digits")
+        raise ArgumentsNotSupported("a remainder of decimals of many digits")
     return digits, max(s, t)
 
 
@@ -229,15 +229,15 @@ RANGES = {kind: (-(1 << bits), (1 << bits) - 1) for kind, bits in zip(INTEGERS, 
 """The least and the greatest number of each type; beyond them Spark fails, or wraps, by a setting."""
 
 
-def _inverse(line: Callable[[Varying], tuple[int, int]]) -> Inverse:
+def _inverse(line: Callable[[UnaryCall], tuple[int, int]]) -> Inverse:
     """The inverse of an integer that is a factor times an argument, plus an offset; ``line`` returns both."""
 
-    def bound(call: Varying, value: int, is_strict: bool) -> Bound:
+    def bound(call: UnaryCall, value: int, is_strict: bool) -> Bound:
         factor, offset = line(call)
         at, falls = Fraction(value - offset, factor), factor < 0
         return exactly(floor(at) if is_strict != falls else ceil(at), is_strict=is_strict, falls=falls)
 
-    def safe(call: Varying) -> tuple[int, int]:
+    def safe(call: UnaryCall) -> tuple[int, int]:
         factor, offset = line(call)
         low, high = sorted(Fraction(limit - offset, factor) for limit in RANGES[str(call.gives)])
         return ceil(low), floor(high)
@@ -245,7 +245,7 @@ def _inverse(line: Callable[[Varying], tuple[int, int]]) -> Inverse:
     return Inverse(bound, fits=lambda kind, gives: kind == gives and gives in INTEGERS, safe=safe)
 
 
-def _difference(call: Varying) -> tuple[int, int]:
+def _difference(call: UnaryCall) -> tuple[int, int]:
     first, second = call.constants
     return (1, -second) if first is None else (-1, first)
 
@@ -263,19 +263,19 @@ add("%, mod", _remainder_fit, _casting(_remainder))
 add("pmod", _remainder_fit, _least_remainder)
 
 
-def _one_fit(arguments: Sequence[Given]) -> Fit:
+def _one_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 1 or not is_number(arguments[0].type):
-        raise Unfit("the argument must be one number")
+        raise ArgumentsNotSupported("the argument must be one number")
     assert arguments[0].type is not None
     return Fit(arguments[0].type, (arguments[0].type,))
 
 
-def _negation_fit(arguments: Sequence[Given]) -> Fit:
+def _negation_fit(arguments: Sequence[Argument]) -> Fit:
     """Spark rounds a decimal to 34 digits before it negates it."""
     fit = _one_fit(arguments)
     digits = decimal_of(str(fit.gives))
     if digits is not None and digits[0] > _MAX_NEGATED_DIGITS:
-        raise Unfit(f"a decimal of more than {_MAX_NEGATED_DIGITS} digits is negated")
+        raise ArgumentsNotSupported(f"a decimal of more than {_MAX_NEGATED_DIGITS} digits is negated")
     return fit
 
 
@@ -292,7 +292,7 @@ add("+x, positive", _one_fit, _casting(lambda values: values), inverse=_ITSELF)
 add("abs", _negation_fit, _casting(_absolute))
 
 
-def _sign_fit(arguments: Sequence[Given]) -> Fit:
+def _sign_fit(arguments: Sequence[Argument]) -> Fit:
     _one_fit(arguments)
     return Fit("double", ("double",))
 
@@ -305,7 +305,7 @@ def _sign(values: Datum) -> Datum:
 add("sign, signum", _sign_fit, _casting(_sign))
 
 
-def _whole_number_fit(arguments: Sequence[Given]) -> Fit:
+def _whole_number_fit(arguments: Sequence[Argument]) -> Fit:
     """The fit of FLOOR and CEIL with one argument."""
     _one_fit(arguments)
     kind = str(arguments[0].type)
@@ -330,19 +330,19 @@ add("floor", _whole_number_fit, _casting(_to_whole(pc.floor)))
 add("ceil, ceiling", _whole_number_fit, _casting(_to_whole(pc.ceil)))
 
 
-def _round_fit(arguments: Sequence[Given]) -> Fit:
+def _round_fit(arguments: Sequence[Argument]) -> Fit:
     _one_fit(arguments[:1])
     places = (0,) if len(arguments) == 1 else arguments[1].constant if len(arguments) == 2 else None
     is_int = len(arguments) == 1 or arguments[1].type in INTEGERS[:3]
     if places is None or not is_int or type(places[0]) is not int or not 0 <= places[0] <= 38:
-        raise Unfit("the number of digits must be constant")
+        raise ArgumentsNotSupported("the number of digits must be constant")
     kind = str(arguments[0].type)
     if kind in INTEGERS:
         return Fit(kind, (kind,), places)
     if kind == "double" and places[0] <= _MAX_PLACES:
         return Fit(kind, (kind,), places)
     if (digits := decimal_of(kind)) is None:
-        raise Unfit("rounding of such floating-point numbers")
+        raise ArgumentsNotSupported("rounding of such floating-point numbers")
     precision, scale = digits
     new_scale = min(scale, places[0])
     wide = decimal(precision + 1, scale)

@@ -1,6 +1,6 @@
 """The parser: reads the part of Spark's expression grammar that a single row can evaluate.
 
-Knows words and their order, and no columns. Guarantee: it reads a text as Spark does, or raises `NotUnderstood`: it
+Knows words and their order, and no columns. Guarantee: it reads a text as Spark does, or raises `ParseError`: it
 reads no subqueries, windows, clauses of aggregates, parameters, or names that are keywords. The module is one
 recursive-descent parser, hence its length. Source: SqlBaseParser.g4 of Spark 4.
 """
@@ -24,9 +24,9 @@ from anabranch._protocol.expressions.syntax import (
     Operation,
     Subscript,
     Syntax,
-    Typed,
+    TypedLiteral,
 )
-from anabranch._protocol.expressions.words import NotUnderstood, quote_name, words_of
+from anabranch._protocol.expressions.words import ParseError, quote_name, words_of
 
 _MAX_CHAIN = 150
 """The maximum number of chained operators, each of which takes the result of the one before; AND and OR take any
@@ -230,7 +230,7 @@ class _Parser(Cursor):
         if self.at(*_QUERIES) and not (self.ahead(1).kind == "sign" and self.ahead(1).text in _ENDS_A_NAME):
             if self.at("map", "reduce") and self.at_sign("(", by=1):
                 return
-            raise NotUnderstood("a subquery", "its value depends on other rows", at=self.ahead().start)
+            raise ParseError("a subquery", "its value depends on other rows", at=self.ahead().start)
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class _Parser(Cursor):
             return self.with_span(Literal("null" if word == "null" else "boolean", word, word.upper()), start)
         if word in _TYPED and self.ahead(1).kind == "text":
             self.next()
-            return self.with_span(Typed(word, self._text()), start)
+            return self.with_span(TypedLiteral(word, self._text()), start)
         if word == "interval" and word not in self.columns:
             return self.with_span(self._interval(), start)
         if word in _KEYWORDS and not self._is_name():
@@ -427,7 +427,7 @@ class _Parser(Cursor):
         word = self.ahead()
         spelling = word.spelling if word.kind == "text" else ""
         if not spelling.startswith("'") or any(sign in spelling for sign in '{}"\\[') or self.ahead(1).kind == "text":
-            raise NotUnderstood(str(word), "a schema must be one text, such as 'a INT, b STRING'", at=word.start)
+            raise ParseError(str(word), "a schema must be one text, such as 'a INT, b STRING'", at=word.start)
         start = self.i
         return self.with_span(Columns(self._text()), start)
 

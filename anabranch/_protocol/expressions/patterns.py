@@ -1,9 +1,9 @@
 """Patterns of RLIKE that Java and RE2 read alike, translated to RE2.
 
 Pure; knows no rows. Guarantee: in a text of valid UTF-8, a translated pattern finds what ``java.util.regex`` finds
-without flags, at the same positions; a pattern for which that is uncertain raises `Unfit`. The scanner below reads the
-pattern and writes each letter as a code point for RE2. RE2 takes time linear in the length of the text; the size of a
-pattern is bounded, since a stranger may have written it.
+without flags, at the same positions; a pattern for which that is uncertain raises `ArgumentsNotSupported`. The scanner
+below reads the pattern and writes each letter as a code point for RE2. RE2 takes time linear in the length of the text;
+the size of a pattern is bounded, since a stranger may have written it.
 
 Refused are flags, references, lookaround, named groups, possessive and stacked quantifiers, ``\\s`` and ``\\b``, nested
 classes, Unicode classes, and letters beyond 16 bits. Each round of a repeated part must take a letter, because the
@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from anabranch._protocol.expressions.table import Unfit
+from anabranch._protocol.expressions.table import ArgumentsNotSupported
 
 LINE_ENDS = "\n\r\u0085\u2028\u2029"
 """The line ends of Java: ``.`` matches none of them, and ``$`` also matches before one at the end of the text."""
@@ -71,8 +71,8 @@ def pattern_of(text: str) -> Pattern:
     return pattern
 
 
-def _unfit(what: str) -> Unfit:
-    return Unfit(f"{what} is left to Spark")
+def _unfit(what: str) -> ArgumentsNotSupported:
+    return ArgumentsNotSupported(f"{what} is left to Spark")
 
 
 def _point(letter: str) -> str:

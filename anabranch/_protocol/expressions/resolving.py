@@ -1,8 +1,8 @@
 """Resolving: turns the syntax of an expression into a tree of columns, functions and types.
 
-Knows the table of functions and Spark's typing rules. Guarantee: a part that is not `Foreign` has the type and the
-arguments that Spark gives it, whatever the session's settings; a `Foreign` part has the reason why only Spark computes
-it.
+Knows the table of functions and Spark's typing rules. Guarantee: a part that is not `SparkOnly` has the type and the
+arguments that Spark gives it, whatever the session's settings; a `SparkOnly` part has the reason why only Spark
+computes it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,16 @@ from anabranch._protocol.expressions import (  # noqa: F401 - they fill the tabl
 from anabranch._protocol.expressions import syntax as S
 from anabranch._protocol.expressions.casts import CAST, cast_fit
 from anabranch._protocol.expressions.intervals import MOVE, span_of
-from anabranch._protocol.expressions.meeting import FLOAT_INTEGERS, MOMENTS, MOST_DIGITS, WIDTHS, is_date, is_spelled
-from anabranch._protocol.expressions.table import TABLE, Function, Given, Unfit
-from anabranch._protocol.expressions.tree import Apply, Constant, Expression, Foreign
+from anabranch._protocol.expressions.meeting import (
+    FLOAT_INTEGERS,
+    MOMENTS,
+    MOST_DIGITS,
+    WIDTHS,
+    is_canonical_text,
+    is_date,
+)
+from anabranch._protocol.expressions.table import TABLE, Argument, ArgumentsNotSupported, Function
+from anabranch._protocol.expressions.tree import Apply, Constant, Expression, SparkOnly
 from anabranch._protocol.predicates import date_of
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, decimal_of
 
@@ -76,7 +83,7 @@ _FLOAT_DIGITS = 15
 
 
 @dataclass(frozen=True)
-class Altering:
+class AlteringSetting:
     """A setting that changes the meaning of some entries.
 
     Attributes:
@@ -104,17 +111,19 @@ def _has_decimal_and_whole_literal(arguments: Sequence[Expression]) -> bool:
     return is_whole and _has_decimal(arguments)
 
 
-ALTERING: Mapping[str, Altering] = {
-    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": Altering("false", _COMPARISONS, _has_moment_and_text),
-    "spark.sql.legacy.literal.pickMinimumPrecision": Altering(
+ALTERING: Mapping[str, AlteringSetting] = {
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": AlteringSetting(
+        "false", _COMPARISONS, _has_moment_and_text
+    ),
+    "spark.sql.legacy.literal.pickMinimumPrecision": AlteringSetting(
         "true", frozenset({*"+-*/%", "pmod"}), _has_decimal_and_whole_literal
     ),
-    "spark.sql.legacy.timeParserPolicy": Altering(
+    "spark.sql.legacy.timeParserPolicy": AlteringSetting(
         "corrected",
         frozenset({"date_format", "to_date", "to_timestamp_ltz", "to_timestamp_ntz"}),
         lambda arguments: True,
     ),
-    "spark.sql.decimalOperations.allowPrecisionLoss": Altering("true", frozenset("+-*"), _has_decimal),
+    "spark.sql.decimalOperations.allowPrecisionLoss": AlteringSetting("true", frozenset("+-*"), _has_decimal),
 }
 """All such settings by name, except those that have their own field in `Scope`."""
 
@@ -127,7 +136,7 @@ def altered_settings(settings: Mapping[str, str]) -> frozenset[str]:
 
 
 Columns = Callable[[tuple[str, ...]], "Expression | None"]
-"""Returns the column, or member of one, that a dotted name means (or a `Foreign` with what is certain); None if no
+"""Returns the column, or member of one, that a dotted name means (or a `SparkOnly` with what is certain); None if no
 column is certain.
 """
 
@@ -171,13 +180,13 @@ class _Resolver:
         match node:
             case S.Literal():
                 return _literal(node, has_session=self._scope.has_session)
-            case S.Typed():
+            case S.TypedLiteral():
                 return _typed_literal(node, self._scope)
             case S.Name():
                 name = ".".join(node.parts)
                 is_function = node.quoted == (False,) and name.lower() in _BARE_FUNCTIONS
                 column = None if is_function else self._scope.column(node.parts)
-                return column if column is not None else Foreign(f"the name `{name}` is no column that is certain")
+                return column if column is not None else SparkOnly(f"the name `{name}` is no column that is certain")
             case S.Operation(operator=("+" | "-") as sign, operands=(one, S.Interval() as other)):
                 return self._add_interval(one, other, is_negative=sign == "-")
             case S.Operation(operator="+", operands=(S.Interval() as one, other)):
@@ -200,34 +209,34 @@ class _Resolver:
                 return self._foreign(node, "a function of a function")
         return self._foreign(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
 
-    def _foreign(self, node: S.Syntax, reason: str, called: str = "") -> Foreign:
-        return Foreign(f"{reason} is computed by Spark", called, tuple(self.of(part) for part in S.parts_of(node)))
+    def _foreign(self, node: S.Syntax, reason: str, called: str = "") -> SparkOnly:
+        return SparkOnly(f"{reason} is computed by Spark", called, tuple(self.of(part) for part in S.parts_of(node)))
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def _apply(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
         entry = TABLE.get(_OF_DAYS.get(name, name) if _is_date_and_number(arguments) else name)
         if entry is None:
-            return Foreign(f"{shown} is not in the table of functions", called, tuple(arguments))
+            return SparkOnly(f"{shown} is not in the table of functions", called, tuple(arguments))
         for setting in self._scope.altered:
             if entry.name in ALTERING[setting].entries and ALTERING[setting].alters(arguments):
                 reason = f"by the setting {setting} it means something else"
-                return Foreign(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
-        foreign = next((argument for argument in arguments if isinstance(argument, Foreign)), None)
+                return SparkOnly(f"{shown}: {reason}", called, tuple(arguments), _type_of(name), entry.name)
+        foreign = next((argument for argument in arguments if isinstance(argument, SparkOnly)), None)
         if foreign is not None and not entry.is_lazy:
-            return Foreign(foreign.reason, called, tuple(arguments), _type_of(name), entry.name)
+            return SparkOnly(foreign.reason, called, tuple(arguments), _type_of(name), entry.name)
         return apply_function(entry, arguments, shown, called)
 
     def _add_interval(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
         """Add an interval to a date or timestamp."""
         operand, span = self.of(moved), span_of(by, is_negative=is_negative)
-        if span is None or operand.type not in MOMENTS or isinstance(operand, Foreign):
+        if span is None or operand.type not in MOMENTS or isinstance(operand, SparkOnly):
             parts = (operand, *(self.of(piece) for piece in S.parts_of(by)))
-            return Foreign("an interval is added by Spark", "", parts)
+            return SparkOnly("an interval is added by Spark", "", parts)
         if operand.type != "date":
             return Apply(MOVE, (operand,), operand.type, (span.unit, span.amount))
         if span.unit not in ("months", "days"):
-            return Foreign("a date with hours is computed by Spark", "", (operand,))
+            return SparkOnly("a date with hours is computed by Spark", "", (operand,))
         name, count = ("add_months", span.amount) if span.unit == "months" else ("date_add", span.days)
         return apply_function(TABLE[name], [operand, Constant(count, "integer")], "`INTERVAL`")
 
@@ -247,15 +256,15 @@ class _Resolver:
         if to is not None and node.how == "cast":
             return self._cast_to(operand, to)
         function = "timestamp" if word == "timestamp" else "cast" if to is not None else ""
-        return Foreign(f"`{node.how}` to {word} is computed by Spark", "", (operand,), to, function)
+        return SparkOnly(f"`{node.how}` to {word} is computed by Spark", "", (operand,), to, function)
 
     def _cast_to(self, operand: Expression, to: str, called: str = "") -> Expression:
-        if isinstance(operand, Foreign):
-            return Foreign(operand.reason, called, (operand,), to, "cast")
+        if isinstance(operand, SparkOnly):
+            return SparkOnly(operand.reason, called, (operand,), to, "cast")
         try:
             cast = coerce(operand, to)
-        except Unfit as error:
-            return Foreign(f"`CAST`: {error}", called, (operand,), to, "cast")
+        except ArgumentsNotSupported as error:
+            return SparkOnly(f"`CAST`: {error}", called, (operand,), to, "cast")
         # A cast literal is no literal any more, so decimals no longer take as few digits as it has.
         return Apply(CAST, (cast,), to, called=called) if called or isinstance(cast, Constant) else cast
 
@@ -271,7 +280,7 @@ class _Resolver:
             to = self._timestamp_of(name)
             if to is not None:
                 return self._cast_to(arguments[0], to, name)
-            return Foreign(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
+            return SparkOnly(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
         if len(arguments) == 2 and name == "to_timestamp" and self._scope.timestamp is not None:
             return self._apply(_BY_PATTERN[self._scope.timestamp], arguments, f"`{name}`", called=name)
         return self._apply(name, arguments, f"`{name}`", called=name)
@@ -294,7 +303,7 @@ class _Resolver:
         trims = {"BOTH FROM": "trim", "LEADING FROM": "ltrim", "TRAILING FROM": "rtrim", "FROM": "trim"}
         if name == "trim" and len(words) == 1 and words[0] in trims:
             return self._apply(trims[words[0]], arguments, "`TRIM`")
-        return Foreign(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
+        return SparkOnly(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
 
 
 def _is_date_and_number(arguments: Sequence[Expression]) -> bool:
@@ -307,18 +316,18 @@ def apply_function(entry: Function, arguments: Sequence[Expression], shown: str,
     try:
         fit = entry.fit([_to_argument(argument) for argument in arguments])
         takes = [coerce(argument, to) for argument, to in zip(arguments, fit.takes, strict=False)]
-    except Unfit as error:
-        return Foreign(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name), entry.name)
+    except ArgumentsNotSupported as error:
+        return SparkOnly(f"{shown}: {error}", called, tuple(arguments), _type_of(entry.name), entry.name)
     return Apply(entry, tuple(takes), fit.gives, fit.options, called)
 
 
 def coerce(node: Expression, to: DataType) -> Expression:
     """Cast an expression to a type. Raises Unfit: only Spark computes this cast."""
     kind = _to_argument(node).type
-    if isinstance(node, Foreign):
+    if isinstance(node, SparkOnly):
         if kind == to or (kind is None and to == "boolean"):
             return node
-        raise Unfit("an argument has an unknown type")
+        raise ArgumentsNotSupported("an argument has an unknown type")
     if kind == to:
         return node
     if isinstance(node, Constant) and isinstance(to, str) and (constant := _constant(node, to)) is not None:
@@ -335,7 +344,7 @@ def _constant(node: Constant, to: str) -> Constant | None:
     if node.type in INTEGERS and to in INTEGERS:
         return Constant(value, to) if abs(value) >> WIDTHS[to] == 0 else None
     if node.type == "string" and to in INTEGERS:
-        return Constant(int(value), to) if is_spelled(value, to) else None
+        return Constant(int(value), to) if is_canonical_text(value, to) else None
     if node.type == "string" and to == "date":
         return Constant(date_of(value), to) if is_date(value) else None
     exact = isinstance(value, int | Decimal) and not isinstance(value, bool)
@@ -350,10 +359,10 @@ def _constant(node: Constant, to: str) -> Constant | None:
     return None
 
 
-def _to_argument(node: Expression) -> Given:
+def _to_argument(node: Expression) -> Argument:
     if isinstance(node, Constant):
-        return Given(node.type, (node.value,))
-    return Given(node.type)
+        return Argument(node.type, (node.value,))
+    return Argument(node.type)
 
 
 def _type_of(name: str) -> DataType | None:
@@ -389,8 +398,8 @@ def _literal(node: S.Literal, *, has_session: bool) -> Expression:
         case "text" if node.is_certain or not has_session:
             return Constant(node.text, "string")
         case "text":
-            return Foreign("Spark's settings decide what a text with quotes or backslashes means", type="string")
-    return Foreign("bytes are computed by Spark", type="binary")
+            return SparkOnly("Spark's settings decide what a text with quotes or backslashes means", type="string")
+    return SparkOnly("bytes are computed by Spark", type="binary")
 
 
 def _number(text: str) -> Expression:
@@ -403,7 +412,7 @@ def _number(text: str) -> Expression:
     if suffix in ("f", "d") or exponent:
         return _floating(sign + digits + exponent, suffix)
     if suffix in ("l", "s", "y"):
-        return Foreign("a number with a fraction and the suffix of whole ones is no number to Spark")
+        return SparkOnly("a number with a fraction and the suffix of whole ones is no number to Spark")
     return _decimal(Decimal(sign + digits))
 
 
@@ -411,18 +420,18 @@ def _whole(value: int, kind: str | None) -> Expression:
     for type_ in (kind,) if kind else ("integer", "long"):
         if -(1 << WIDTHS[type_]) <= value < 1 << WIDTHS[type_]:
             return Constant(value, type_)
-    return Foreign("a whole number beyond its type is read by Spark") if kind else _decimal(Decimal(value))
+    return SparkOnly("a whole number beyond its type is read by Spark") if kind else _decimal(Decimal(value))
 
 
 def _floating(text: str, suffix: str) -> Expression:
     number = Constant(float(text), "double")
     if isinf(number.value):
-        return Foreign("a number beyond its type is refused by Spark")
+        return SparkOnly("a number beyond its type is refused by Spark")
     if suffix == "d":
         return number
     is_known = not suffix and len(Decimal(text).as_tuple().digits) <= _FLOAT_DIGITS
     parts, function = ((number,), "double") if is_known else ((), "")
-    return Foreign("a number with an exponent is of another type by a setting", "", parts, None, function)
+    return SparkOnly("a number with an exponent is of another type by a setting", "", parts, None, function)
 
 
 def _decimal(value: Decimal) -> Expression:
@@ -431,18 +440,18 @@ def _decimal(value: Decimal) -> Expression:
     scale = max(-int(exponent), 0)
     precision = max(len(digits) + max(int(exponent), 0), scale)
     if precision > MOST_DIGITS:
-        return Foreign("a number of too many digits is read by Spark")
+        return SparkOnly("a number of too many digits is read by Spark")
     return Constant(value, f"decimal({max(precision, 1)},{scale})")
 
 
-def _typed_literal(node: S.Typed, scope: Scope) -> Expression:
+def _typed_literal(node: S.TypedLiteral, scope: Scope) -> Expression:
     """Resolve DATE '…' and TIMESTAMP '…' in their full forms."""
     text = node.text
     try:
         literal = _moment(node.kind, text.text, scope) if text.is_certain else None
     except (ValueError, OverflowError):
         literal = None
-    return literal or Foreign(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
+    return literal or SparkOnly(f"what {node.kind.upper()} {text.spelling} means is read by Spark")
 
 
 def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
@@ -462,5 +471,5 @@ def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
     # By a setting ``timestamp`` means a local time; read as an instant it is the same.
     if scope.zone is None:
         reason = "the instant of a local time is uncertain where the offset of the session's time zone changes"
-        return Foreign(reason, "", (Constant(local, "timestamp_ntz"),), None, "timestamp")
+        return SparkOnly(reason, "", (Constant(local, "timestamp_ntz"),), None, "timestamp")
     return Constant(local.replace(tzinfo=scope.zone).astimezone(dt.UTC), "timestamp")

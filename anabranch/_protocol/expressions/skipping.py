@@ -19,7 +19,7 @@ from anabranch._protocol.expressions.casts import CAST
 from anabranch._protocol.expressions.instants import ANY_ZONE, is_fixed, local_time, midnight
 from anabranch._protocol.expressions.intervals import MOVE
 from anabranch._protocol.expressions.inverting import (
-    Bare,
+    ColumnTerm,
     Term,
     invert_comparison,
     is_null,
@@ -27,13 +27,13 @@ from anabranch._protocol.expressions.inverting import (
     try_monotonic_term,
 )
 from anabranch._protocol.expressions.meeting import are_exact
-from anabranch._protocol.expressions.table import TABLE, Function, Given, Unfit, Varying
+from anabranch._protocol.expressions.table import TABLE, Argument, ArgumentsNotSupported, Function, UnaryCall
 from anabranch._protocol.expressions.tree import (
     Apply,
     Column,
     Constant,
     Expression,
-    Foreign,
+    SparkOnly,
     arguments_of,
     functions_of,
     nodes,
@@ -72,7 +72,9 @@ def of_table(column: Column) -> Name:
 
 def called_functions(tree: Expression) -> frozenset[str]:
     """The functions that must be Spark's own for the predicate of a condition to hold."""
-    callers = (node for node in nodes(tree) if isinstance(node, Apply) or (isinstance(node, Foreign) and node.function))
+    callers = (
+        node for node in nodes(tree) if isinstance(node, Apply) or (isinstance(node, SparkOnly) and node.function)
+    )
     return frozenset(node.called for node in callers if node.called)
 
 
@@ -137,10 +139,10 @@ class _Reader:
 
     def _is_known(self, node: Expression) -> bool:
         """Whether the function that a node calls, if any, is Spark's own."""
-        return self.calls or not (isinstance(node, Apply | Foreign) and node.called)
+        return self.calls or not (isinstance(node, Apply | SparkOnly) and node.called)
 
     def _is_null(self, node: Expression) -> Predicate:
-        if isinstance(node, Foreign) and node.function in ("char", "collate"):
+        if isinstance(node, SparkOnly) and node.function in ("char", "collate"):
             (node, *_) = node.parts
         if isinstance(node, Column):  # of any type
             name = self.named(node)
@@ -150,7 +152,7 @@ class _Reader:
 
     def _is_truth(self, node: Expression, truth: bool) -> Predicate:
         term = self.term(node)
-        is_plain = isinstance(term, Bare) and term.type == "boolean"
+        is_plain = isinstance(term, ColumnTerm) and term.type == "boolean"
         return invert_comparison(term, "<=>", truth, self.zone) if term is not None and is_plain else Unknown()
 
     def _comparison(self, op: Operator, left: Expression, right: Expression) -> Predicate:
@@ -158,14 +160,14 @@ class _Reader:
             constant = self._constant(other)
             if constant is None:
                 continue
-            if isinstance(side, Foreign) and side.function == "char":
+            if isinstance(side, SparkOnly) and side.function == "char":
                 return self._char_equality(side, sign, constant[0])
             term = self.term(side)
             is_known = term is not None and are_exact([side.type, other.type], constant)
             return invert_comparison(term, sign, constant[0], self.zone) if term is not None and is_known else Unknown()
         return Unknown()
 
-    def _char_equality(self, char: Foreign, op: Operator, text: Any) -> Predicate:
+    def _char_equality(self, char: SparkOnly, op: Operator, text: Any) -> Predicate:
         """Equality of a char column with a text. Comparison pads the column, so the value in files lies between the
         text without trailing blanks and the text padded to the column's length. No more is certain.
         """
@@ -188,7 +190,7 @@ class _Reader:
             return Unknown()
         if len({_kind_of(kind) for kind in kinds}) > 1:  # Spark brings all of them to one type
             return Unknown()
-        if isinstance(searched, Foreign) and searched.function == "char":
+        if isinstance(searched, SparkOnly) and searched.function == "char":
             return Or(tuple(self._char_equality(searched, "=", text) for text in values))
         term = self.term(searched)
         return Unknown() if term is None else is_one_of(term, values, self.zone)
@@ -196,7 +198,7 @@ class _Reader:
     def _prefix_match(self, node: Expression, function: str) -> Predicate:
         """LIKE and ``startswith`` with a constant pattern."""
         term = self.term(node.arguments[0]) if isinstance(node, Apply) else None
-        if not isinstance(node, Apply) or not isinstance(term, Bare):
+        if not isinstance(node, Apply) or not isinstance(term, ColumnTerm):
             return Unknown()
         (pattern,) = node.options
         if function == "startswith":
@@ -214,9 +216,11 @@ class _Reader:
         match node:
             case Constant():
                 return (node.value,)
-            case Foreign(function="double", parts=(Constant() as number,)):
+            case SparkOnly(function="double", parts=(Constant() as number,)):
                 return (number.value,)
-            case Foreign(function="timestamp", parts=(Constant(value=dt.datetime() as local),)) if self._is_known(node):
+            case SparkOnly(function="timestamp", parts=(Constant(value=dt.datetime() as local),)) if self._is_known(
+                node
+            ):
                 return self._instant(local)
             case Apply() if self.calls or not functions_of(node):
                 return _compute_constant(node, self.zone if is_fixed(self.zone) else None) or self._local(node)
@@ -259,8 +263,8 @@ class _Reader:
             return None
         if isinstance(node, Column):
             name = self.named(node)
-            return Bare(name, node.type) if name is not None and isinstance(node.type, str) else None
-        if not isinstance(node, Apply | Foreign) or not self._is_known(node):
+            return ColumnTerm(name, node.type) if name is not None and isinstance(node.type, str) else None
+        if not isinstance(node, Apply | SparkOnly) or not self._is_known(node):
             return None
         parts = arguments_of(node)
         if isinstance(node, Apply) and node.function == CAST and parts[0].type == VOID:  # NULL is NULL of any type
@@ -275,12 +279,12 @@ class _Reader:
             return None
         if isinstance(node, Apply):
             return try_monotonic_term(
-                node.function, Varying(inner.type, node.type, values, node.options, self.zone), inner
+                node.function, UnaryCall(inner.type, node.type, values, node.options, self.zone), inner
             )
         return self._foreign_term(node, inner, place, values)
 
-    def _foreign_term(self, node: Foreign, inner: Term, place: int, values: tuple[Any, ...]) -> Term | None:
-        """Apply an entry to a term of a `Foreign` node, which in some sessions fails or has another type."""
+    def _foreign_term(self, node: SparkOnly, inner: Term, place: int, values: tuple[Any, ...]) -> Term | None:
+        """Apply an entry to a term of a `SparkOnly` node, which in some sessions fails or has another type."""
         if node.function in ("cast", "timestamp"):
             return self._cast(inner, "timestamp" if node.function == "timestamp" else node.type)
         entry = TABLE.get(node.function)
@@ -289,23 +293,23 @@ class _Reader:
         for kind in (inner.type, "date", "timestamp"):
             argument_term = inner if kind == inner.type else self._cast(inner, kind)
             arguments = [
-                Given(kind) if i == place else _to_argument(part, values[i]) for i, part in enumerate(node.parts)
+                Argument(kind) if i == place else _to_argument(part, values[i]) for i, part in enumerate(node.parts)
             ]
             try:
                 fit = entry.fit(arguments)
-            except Unfit:
+            except ArgumentsNotSupported:
                 continue
             if argument_term is not None and len(fit.takes) == len(arguments):
                 argument_term = self._cast(argument_term, fit.takes[place])
             if argument_term is None:
                 continue
             return try_monotonic_term(
-                entry, Varying(argument_term.type, fit.gives, values, fit.options, self.zone), argument_term
+                entry, UnaryCall(argument_term.type, fit.gives, values, fit.options, self.zone), argument_term
             )
         return None
 
     def _cast(self, inner: Term, to: DataType | None) -> Term | None:
-        return None if to is None else try_monotonic_term(CAST, Varying(inner.type, to, zone=self.zone), inner)
+        return None if to is None else try_monotonic_term(CAST, UnaryCall(inner.type, to, zone=self.zone), inner)
 
 
 def _kind_of(kind: DataType | None) -> DataType | None:
@@ -317,18 +321,18 @@ def _function_of(node: Expression) -> str | None:
     match node:
         case Apply():
             return node.function.name
-        case Foreign():
+        case SparkOnly():
             return node.function
     return None
 
 
-def _to_argument(node: Expression, value: Any) -> Given:
-    return Given(None) if isinstance(node, Column) else Given(node.type, (value,))
+def _to_argument(node: Expression, value: Any) -> Argument:
+    return Argument(None) if isinstance(node, Column) else Argument(node.type, (value,))
 
 
 def _compute_constant(node: Apply, zone: dt.tzinfo | None) -> tuple[Any] | None:
     """The value of an expression without columns; None if only Spark computes it."""
-    if any(isinstance(inner, Column | Foreign) for inner in nodes(node)):
+    if any(isinstance(inner, Column | SparkOnly) for inner in nodes(node)):
         return None
     try:
         (value,) = values_of(node, _ONE_ROW, zone).to_pylist()

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import check_years, instants, local
 from anabranch._protocol.expressions.meeting import MOMENTS
-from anabranch._protocol.expressions.table import Datum, Fit, Given, Site, Unfit, add, constant_of
+from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, constant_of
 from anabranch._protocol.unsupported import Unsupported
 
 _RUN = re.compile(r"([A-Za-z])\1*|[-/:., ]|'[A-Za-z ]+'")
@@ -41,16 +41,16 @@ def _runs(pattern: str, fields: dict[str, str]) -> list[str]:
     """Split a pattern into runs. Raises Unfit: it has an unsupported one."""
     runs = [match[0] for match in _RUN.finditer(pattern)]
     if not runs or "".join(runs) != pattern or not all(run in fields for run in runs if run.isalpha()):
-        raise Unfit("the pattern may only have yyyy, MM, dd, HH, mm, ss and plain signs")
+        raise ArgumentsNotSupported("the pattern may only have yyyy, MM, dd, HH, mm, ss and plain signs")
     return runs
 
 
 # -- formatting --------------------------------------------------------------------------------------------------------
 
 
-def _date_format_fit(arguments: Sequence[Given]) -> Fit:
+def _date_format_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2 or arguments[0].type not in MOMENTS:
-        raise Unfit("the arguments must be a date or timestamp and a pattern")
+        raise ArgumentsNotSupported("the arguments must be a date or timestamp and a pattern")
     runs = _runs(constant_of(arguments[1], "string"), _FORMATS)
     spelled = "".join(_FORMATS.get(run, run.strip("'")) for run in runs)
     return Fit("string", (str(arguments[0].type), "string"), (spelled,))
@@ -90,7 +90,7 @@ def _reading(pattern: str) -> _Reading:
     fields = [run for run in runs if run in _FIELDS]
     names = ["S" if field[0] == "S" else field for field in fields]
     if len({*names}) < len(names):
-        raise Unfit("a pattern that has a field twice")
+        raise ArgumentsNotSupported("a pattern that has a field twice")
     regular = "".join(_FIELDS.get(run) or re.escape(run.strip("'")) for run in runs)
     places = {name: f"\\{number}" for number, name in enumerate(names, 1)}
     full = "".join(
@@ -100,9 +100,9 @@ def _reading(pattern: str) -> _Reading:
 
 
 def _text_fit(gives: str) -> Any:
-    def fit(arguments: Sequence[Given]) -> Fit:
+    def fit(arguments: Sequence[Argument]) -> Fit:
         if len(arguments) != 2 or arguments[0].type != "string":
-            raise Unfit("the arguments must be a text and a pattern")
+            raise ArgumentsNotSupported("the arguments must be a text and a pattern")
         return Fit(gives, ("string",), (_reading(constant_of(arguments[1], "string")),))
 
     return fit

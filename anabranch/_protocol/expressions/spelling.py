@@ -21,7 +21,7 @@ from anabranch._protocol.expressions.syntax import (
     Operation,
     Subscript,
     Syntax,
-    Typed,
+    TypedLiteral,
 )
 from anabranch._protocol.expressions.words import quote_name
 
@@ -50,7 +50,7 @@ def node_to_sql(node: Syntax, spell: Spell) -> str:
     match node:
         case Literal():
             return node.spelling
-        case Typed():
+        case TypedLiteral():
             return f"{node.kind.upper()} {node.text.spelling}"
         case Columns():
             return node.text.spelling

@@ -36,7 +36,7 @@ class Literal(_Placed):
 
 
 @dataclass(frozen=True)
-class Typed(_Placed):
+class TypedLiteral(_Placed):
     """``DATE '2020-01-01'``: a text as a constant of a ``kind``, in lower case."""
 
     kind: str
@@ -146,7 +146,7 @@ class Columns(_Placed):
 
 
 Syntax: TypeAlias = (
-    Literal | Typed | Interval | Name | Operation | Call | Cast | Case | Member | Subscript | Lambda | Columns
+    Literal | TypedLiteral | Interval | Name | Operation | Call | Cast | Case | Member | Subscript | Lambda | Columns
 )
 
 
@@ -170,7 +170,7 @@ def parts_of(node: Syntax) -> Iterator[Syntax]:
             yield node.index
         case Lambda():
             yield node.body
-        case Typed() | Columns():
+        case TypedLiteral() | Columns():
             yield node.text
 
 

@@ -23,7 +23,7 @@ Datum: TypeAlias = Any
 """An Arrow array, or a scalar where the value is the same for each row."""
 
 
-class Unfit(Exception):
+class ArgumentsNotSupported(Exception):
     """An entry does not take arguments of these types; the message has the reason."""
 
 
@@ -41,7 +41,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Given:
+class Argument:
     """An argument before any row is read: its type, and the value of a constant in a tuple of one."""
 
     type: DataType | None
@@ -58,7 +58,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Varying:
+class UnaryCall:
     """A call with one varying argument; all others are constants.
 
     Attributes:
@@ -116,13 +116,13 @@ class Inverse:
             None: for all.
     """
 
-    bound: Callable[[Varying, Any, bool], Bound]
+    bound: Callable[[UnaryCall, Any, bool], Bound]
     fits: Callable[[DataType, DataType], bool] = _always
-    safe: Callable[[Varying], tuple[Any, Any]] | None = None
+    safe: Callable[[UnaryCall], tuple[Any, Any]] | None = None
 
 
 Kernel: TypeAlias = Callable[..., Datum]
-Fitting: TypeAlias = Callable[[Sequence[Given]], Fit]
+FitRule: TypeAlias = Callable[[Sequence[Argument]], Fit]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Function:
     """
 
     name: str
-    fit: Fitting
+    fit: FitRule
     kernel: Kernel = field(compare=False, repr=False)
     is_lazy: bool = False
     inverse: Inverse | None = field(default=None, compare=False, repr=False)
@@ -149,7 +149,7 @@ TABLE: dict[str, Function] = {}
 """All entries by name; an entry may have several names."""
 
 
-def add(names: str, fit: Fitting, kernel: Kernel, *, is_lazy: bool = False, inverse: Inverse | None = None) -> None:
+def add(names: str, fit: FitRule, kernel: Kernel, *, is_lazy: bool = False, inverse: Inverse | None = None) -> None:
     """Add an entry to the table under each of these names, which are separated by commas."""
     first, *others = names.split(", ")
     entry = Function(first, fit, kernel, is_lazy, inverse)
@@ -188,12 +188,12 @@ def function(names: str, takes: str, gives: DataType) -> Callable[[Callable[...,
     return add_entry
 
 
-def _fitting(words: Sequence[str], gives: DataType) -> Fitting:
+def _fitting(words: Sequence[str], gives: DataType) -> FitRule:
     least = sum("?" not in kind for kind in words)
 
-    def fit(arguments: Sequence[Given]) -> Fit:
+    def fit(arguments: Sequence[Argument]) -> Fit:
         if not least <= len(arguments) <= len(words):
-            raise Unfit(f"it is not computed here with {len(arguments)} arguments")
+            raise ArgumentsNotSupported(f"it is not computed here with {len(arguments)} arguments")
         takes, options = [], []
         for word, argument in zip(words, arguments, strict=False):
             kind = word.lstrip("?=")
@@ -207,14 +207,14 @@ def _fitting(words: Sequence[str], gives: DataType) -> Fitting:
     return fit
 
 
-def check_type(argument: Given, kind: DataType) -> None:
+def check_type(argument: Argument, kind: DataType) -> None:
     """Raises Unfit unless an argument has this type, or is NULL."""
     if argument.type not in (kind, "void"):
-        raise Unfit(f"it is computed here for {kind}, and not for {argument.type}")
+        raise ArgumentsNotSupported(f"it is computed here for {kind}, and not for {argument.type}")
 
 
-def constant_of(argument: Given, kind: DataType) -> Any:
+def constant_of(argument: Argument, kind: DataType) -> Any:
     """The value of an argument. Raises Unfit unless it is a constant of this type, and not NULL."""
     if argument.constant is None or argument.constant[0] is None or argument.type != kind:
-        raise Unfit(f"only with a constant {kind} is it computed here")
+        raise ArgumentsNotSupported(f"only with a constant {kind} is it computed here")
     return argument.constant[0]

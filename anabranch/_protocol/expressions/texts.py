@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.patterns import LINE_ENDS, Pattern, pattern_of
 from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
     Datum,
     Fit,
-    Given,
-    Unfit,
     add,
     check_type,
     constant_of,
@@ -197,12 +197,12 @@ def _repeat(values: Datum, times: int) -> Datum:
     return pc.binary_repeat(values, max(times, 0))
 
 
-def _texts_fit(arguments: Sequence[Given]) -> Fit:
+def _texts_fit(arguments: Sequence[Argument]) -> Fit:
     """Casts all arguments to texts, like CONCAT."""
     if not arguments or any(argument.type not in ("string", *INTEGERS, VOID) for argument in arguments):
-        raise Unfit("the arguments must be texts or whole numbers")
+        raise ArgumentsNotSupported("the arguments must be texts or whole numbers")
     if not any(argument.type == "string" for argument in arguments):
-        raise Unfit("no argument is a text")
+        raise ArgumentsNotSupported("no argument is a text")
     return Fit("string", ("string",) * len(arguments))
 
 
@@ -223,11 +223,11 @@ def _concat_ws(separator: Datum, first: Datum, *others: Datum) -> Datum:
     return joined
 
 
-def _concat_ws_fit(arguments: Sequence[Given]) -> Fit:
+def _concat_ws_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) < 2 or arguments[0].constant is None or arguments[0].constant[0] is None:
-        raise Unfit("the separator must be constant")
+        raise ArgumentsNotSupported("the separator must be constant")
     if any(argument.type != "string" for argument in arguments):
-        raise Unfit("the arguments must be texts")
+        raise ArgumentsNotSupported("the arguments must be texts")
     return Fit("string", ("string",) * len(arguments))
 
 
@@ -259,9 +259,9 @@ def _instr(values: Datum, searched: str) -> Datum:
     return pa.array(positions, pa.int32())
 
 
-def _locate_fit(arguments: Sequence[Given]) -> Fit:
+def _locate_fit(arguments: Sequence[Argument]) -> Fit:
     if not 2 <= len(arguments) <= 3:
-        raise Unfit("it takes a text to find, the text to search, and a position to start at")
+        raise ArgumentsNotSupported("it takes a text to find, the text to search, and a position to start at")
     check_type(arguments[1], "string")
     first = constant_of(arguments[2], "integer") if len(arguments) == 3 else 1
     takes = ("string", "string", "integer")[: len(arguments)]
@@ -281,19 +281,19 @@ add("locate, position", _locate_fit, lambda arguments, gives, options, site: _lo
 
 
 def _like(values: Datum, pattern: str) -> Datum:
-    return pc.match_substring_regex(values, regular(pattern))
+    return pc.match_substring_regex(values, like_regex(pattern))
 
 
-def _like_fit(arguments: Sequence[Given]) -> Fit:
+def _like_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2 or arguments[0].type not in ("string", VOID):
-        raise Unfit("the arguments must be a text and a pattern without ESCAPE")
+        raise ArgumentsNotSupported("the arguments must be a text and a pattern without ESCAPE")
     pattern = arguments[1].constant
     if arguments[1].type != "string" or pattern is None or pattern[0] is None or "\\" in pattern[0]:
-        raise Unfit("the pattern must be constant and have no escapes")
+        raise ArgumentsNotSupported("the pattern must be constant and have no escapes")
     return Fit("boolean", ("string",), (pattern[0],))
 
 
-def regular(pattern: str) -> str:
+def like_regex(pattern: str) -> str:
     """Translate a LIKE pattern without escapes to a regular expression."""
     signs = {"%": ".*", "_": "."}
     return "(?s)^" + "".join(signs.get(letter) or _escape_letter(letter) for letter in pattern) + r"\z"
@@ -319,9 +319,9 @@ def check_searched(values: Datum, pattern: Pattern) -> None:
         raise Unsupported("a text ends with the end of a line")
 
 
-def _rlike_fit(arguments: Sequence[Given]) -> Fit:
+def _rlike_fit(arguments: Sequence[Argument]) -> Fit:
     if len(arguments) != 2 or arguments[0].type not in ("string", VOID):
-        raise Unfit("the arguments must be a text and a pattern")
+        raise ArgumentsNotSupported("the arguments must be a text and a pattern")
     return Fit("boolean", ("string",), (pattern_of(constant_of(arguments[1], "string")),))
 
 
@@ -333,15 +333,15 @@ def _rlike(values: Datum, pattern: Pattern) -> Datum:
 add("rlike, regexp, regexp_like", _rlike_fit, of_values(_rlike))
 
 
-def _regexp_replace_fit(arguments: Sequence[Given]) -> Fit:
+def _regexp_replace_fit(arguments: Sequence[Argument]) -> Fit:
     """Where a pattern matches the empty text, Java and RE2 continue at different positions."""
     if len(arguments) != 3 or arguments[0].type not in ("string", VOID):
-        raise Unfit("the arguments must be a text and a pattern")
+        raise ArgumentsNotSupported("the arguments must be a text and a pattern")
     pattern, other = pattern_of(constant_of(arguments[1], "string")), constant_of(arguments[2], "string")
     if pattern.finds_nothing:
-        raise Unfit("a pattern that matches the empty text")
+        raise ArgumentsNotSupported("a pattern that matches the empty text")
     if {*"$\\"} & {*other}:
-        raise Unfit("the replacement must be a text without references")
+        raise ArgumentsNotSupported("the replacement must be a text without references")
     return Fit("string", ("string",), (pattern, other))
 
 

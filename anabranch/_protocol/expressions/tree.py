@@ -1,6 +1,6 @@
 """The tree: an expression with resolved columns, functions and types. Pure data.
 
-Parts that are unknown, or that only Spark computes, are `Foreign` nodes with the reason. Guarantee: a part without a
+Parts that are unknown, or that only Spark computes, are `SparkOnly` nodes with the reason. Guarantee: a part without a
 reason means the same in every session, and `arrow` computes its value or raises `Unsupported`.
 """
 
@@ -52,7 +52,7 @@ class Apply:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class SparkOnly:
     """A part that only Spark computes.
 
     Attributes:
@@ -71,7 +71,7 @@ class Foreign:
     function: str = ""
 
 
-Expression: TypeAlias = Constant | Column | Apply | Foreign
+Expression: TypeAlias = Constant | Column | Apply | SparkOnly
 
 
 def arguments_of(node: Expression) -> tuple[Expression, ...]:
@@ -79,7 +79,7 @@ def arguments_of(node: Expression) -> tuple[Expression, ...]:
     match node:
         case Apply():
             return node.arguments
-        case Foreign():
+        case SparkOnly():
             return node.parts
     return ()
 
@@ -100,14 +100,14 @@ def with_columns(root: Expression, change: Callable[[Column], Column]) -> Expres
             return change(root)
         case Apply():
             return replace(root, arguments=tuple(with_columns(argument, change) for argument in root.arguments))
-        case Foreign():
+        case SparkOnly():
             return replace(root, parts=tuple(with_columns(part, change) for part in root.parts))
     return root
 
 
-def first_foreign(root: Expression) -> Foreign | None:
+def first_foreign(root: Expression) -> SparkOnly | None:
     """The first part that only Spark computes; None if there is none."""
-    return next((node for node in nodes(root) if isinstance(node, Foreign)), None)
+    return next((node for node in nodes(root) if isinstance(node, SparkOnly)), None)
 
 
 def names_of(root: Expression) -> frozenset[Name]:
@@ -117,4 +117,4 @@ def names_of(root: Expression) -> frozenset[Name]:
 
 def functions_of(root: Expression) -> frozenset[str]:
     """The functions of a tree whose names a session can redefine."""
-    return frozenset(node.called for node in nodes(root) if isinstance(node, Apply | Foreign) and node.called)
+    return frozenset(node.called for node in nodes(root) if isinstance(node, Apply | SparkOnly) and node.called)

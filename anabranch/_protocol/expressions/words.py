@@ -14,7 +14,7 @@ from typing import Literal
 Kind = Literal["word", "name", "text", "bytes", "number", "sign", "end"]
 
 
-class NotUnderstood(Exception):
+class ParseError(Exception):
     """A text contains something that this package does not read.
 
     Attributes:
@@ -136,7 +136,7 @@ def _words(text: str) -> Iterator[Word]:
         if match is None or match.lastgroup == "refused":
             sign = text[end] if match is None else match[0]
             reason = "comments, parameters and signs without a meaning here are refused"
-            raise NotUnderstood(f"the sign {sign}", reason, at=end)
+            raise ParseError(f"the sign {sign}", reason, at=end)
         start, end = end, match.end()
         if match.lastgroup != "space":
             yield _word(str(match.lastgroup), match[0], start)
@@ -184,6 +184,6 @@ def _literal(kind: str, piece: str) -> str:
         if "'" not in body and (kind == "raw" or '""' not in body):
             return f"r'{body}'" if kind == "raw" else f"'{body}'"
     if kind != "raw" and ("\\" in body or (kind == "single" and "''" in body)):
-        raise NotUnderstood(f"the text {piece}", "its quotes, backslashes or ${ are ambiguous")
+        raise ParseError(f"the text {piece}", "its quotes, backslashes or ${ are ambiguous")
     value = body.replace('""', '"') if kind == "double" else body
     return f"CAST(X'{value.encode(errors='surrogatepass').hex()}' AS STRING)"

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-UNHEARD_OF = "it is not known here."
+UNKNOWN_FEATURE = "it is not known here."
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedFeature:
     """Why a feature is refused. ``binds_readers``: it is a reader feature, so reading is refused too."""
 
     reason: str
@@ -26,18 +26,18 @@ _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may no
 _COORDINATED = "a coordinator outside the log decides which commit wins."
 _ICEBERG = "writes would not keep the files readable as an Iceberg table."
 
-REFUSED: Mapping[str, Refused] = {
-    "collations": Refused(_COLLATED),
-    "collations-preview": Refused(_COLLATED),
-    "geospatial": Refused("columns of geometry and geography are not supported.", True),
-    "catalogManaged": Refused(_IN_A_CATALOG, True),
-    "catalogOwned-preview": Refused(_IN_A_CATALOG, True),
-    "coordinatedCommits-preview": Refused(_COORDINATED),
-    "managed-commit": Refused(_COORDINATED),
-    "materializePartitionColumns": Refused("its files would have to contain the partition columns too."),
-    "icebergWriterCompatV1": Refused(_ICEBERG),
-    "icebergWriterCompatV3": Refused(_ICEBERG),
-    "icebergCompatV3": Refused(_ICEBERG),
+REFUSED: Mapping[str, RefusedFeature] = {
+    "collations": RefusedFeature(_COLLATED),
+    "collations-preview": RefusedFeature(_COLLATED),
+    "geospatial": RefusedFeature("columns of geometry and geography are not supported.", True),
+    "catalogManaged": RefusedFeature(_IN_A_CATALOG, True),
+    "catalogOwned-preview": RefusedFeature(_IN_A_CATALOG, True),
+    "coordinatedCommits-preview": RefusedFeature(_COORDINATED),
+    "managed-commit": RefusedFeature(_COORDINATED),
+    "materializePartitionColumns": RefusedFeature("its files would have to contain the partition columns too."),
+    "icebergWriterCompatV1": RefusedFeature(_ICEBERG),
+    "icebergWriterCompatV3": RefusedFeature(_ICEBERG),
+    "icebergCompatV3": RefusedFeature(_ICEBERG),
 }
 """By name, as in the protocol action."""
 
@@ -49,4 +49,4 @@ def why_refused(feature: str) -> str:
         >>> why_refused("catalogManaged")
         'a catalog decides which commit wins, and the newest ones may not be in the log.'
     """
-    return REFUSED[feature].reason if feature in REFUSED else UNHEARD_OF
+    return REFUSED[feature].reason if feature in REFUSED else UNKNOWN_FEATURE

@@ -26,7 +26,8 @@ from anabranch._protocol.features.known import (
 from anabranch._protocol.features.table_features import reader_features, with_features, writer_features
 from anabranch._protocol.features.widening import LISTED_BY
 from anabranch._protocol.in_commit_timestamps import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
-from anabranch._protocol.properties import PROTECTED_BEFORE, Properties
+from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
+from anabranch._protocol.properties import Properties
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, is_constraint
 from anabranch._protocol.schema.column_mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, number_in, without_keys
 from anabranch._protocol.schema.types import parse_schema, schema_json
@@ -183,7 +184,7 @@ def _objections(
         yield rule, "it binds writers only, so history can stay: omit TRUNCATE HISTORY."
 
 
-def without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
+def protocol_without(protocol: Protocol, feature: str, *, guarded: bool) -> Protocol:
     """The least protocol without a feature; ``guarded`` adds the feature that protects the checkpoints of history.
 
     Example:

@@ -21,7 +21,7 @@ _NAMED_BY_READERS, _NAMED_BY_WRITERS = 3, 7
 
 
 @dataclass(frozen=True)
-class Requested:
+class ProtocolRequest:
     """The requested features by name, and legacy versions for readers and writers, if any.
 
     Example:
@@ -63,17 +63,17 @@ class Requested:
         return Protocol(min(reader, 2 if writer >= 5 else 1), writer)
 
 
-def speaks_of_protocol(key: str) -> bool:
+def is_protocol_request(key: str) -> bool:
     """Whether a property is a protocol request."""
     return key in VERSIONS or key == IGNORE_DEFAULTS or key.lower().startswith(FEATURE_PREFIX)
 
 
 def without_requests(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that belong in the metadata."""
-    return {key: value for key, value in properties.items() if not speaks_of_protocol(key)}
+    return {key: value for key, value in properties.items() if not is_protocol_request(key)}
 
 
-def read_protocol_request(table: str, properties: Mapping[str, str]) -> Requested:
+def read_protocol_request(table: str, properties: Mapping[str, str]) -> ProtocolRequest:
     """The protocol request in these properties.
 
     Raises:
@@ -85,9 +85,11 @@ def read_protocol_request(table: str, properties: Mapping[str, str]) -> Requeste
         value = properties[IGNORE_DEFAULTS]
         raise InvalidProperty(property=IGNORE_DEFAULTS, value=value, reason="it takes true or false.")
     if not any(key in properties for key in VERSIONS):
-        return Requested(features)
+        return ProtocolRequest(features)
     reader = _version(VERSIONS[0], properties.get(VERSIONS[0], "1"), _NAMED_BY_READERS)
-    return Requested(features, (reader, _version(VERSIONS[1], properties.get(VERSIONS[1], "2"), _NAMED_BY_WRITERS)))
+    return ProtocolRequest(
+        features, (reader, _version(VERSIONS[1], properties.get(VERSIONS[1], "2"), _NAMED_BY_WRITERS))
+    )
 
 
 def _version(key: str, value: str, highest: int) -> int:

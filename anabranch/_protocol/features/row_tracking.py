@@ -42,7 +42,7 @@ _PREFIXES = {ROW_ID_COLUMN: "_row-id-col-", COMMIT_VERSION_COLUMN: "_row-commit-
 
 
 @dataclass(frozen=True)
-class Tracked:
+class HiddenColumns:
     """The names of the hidden columns of a table with row tracking enabled."""
 
     row_id: str
@@ -71,13 +71,13 @@ def assigns(protocol: Protocol, metadata: Metadata) -> bool:
     return is_supported(protocol) and not _is_true(metadata.configuration, SUSPENDED)
 
 
-def tracking_columns(protocol: Protocol, metadata: Metadata) -> Tracked | None:
+def tracking_columns(protocol: Protocol, metadata: Metadata) -> HiddenColumns | None:
     """The hidden columns if row tracking is *enabled*, so that rows keep their ids; else None."""
     configuration = metadata.configuration
     if not is_supported(protocol) or not _is_true(configuration, ENABLED):
         return None
     row_id, commit_version = configuration.get(ROW_ID_COLUMN), configuration.get(COMMIT_VERSION_COLUMN)
-    return Tracked(row_id, commit_version) if row_id and commit_version else None
+    return HiddenColumns(row_id, commit_version) if row_id and commit_version else None
 
 
 def is_enabled(metadata: Metadata) -> bool:

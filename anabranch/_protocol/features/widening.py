@@ -152,10 +152,10 @@ def _with_type_inside(field: Field, path: Sequence[str], after: DataType, object
         step = rest[0].lower()
         return put_inside(data_type, step, reach(inner[step], rest[1:], (*where, step)))
 
-    return remembering(replace(field, type=reach(field.type, path[1:], ())), changes)
+    return record_changes(replace(field, type=reach(field.type, path[1:], ())), changes)
 
 
-def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
+def record_changes(field: Field, changes: Sequence[TypeChange]) -> Field:
     """The field with these changes recorded after its earlier ones."""
     if not changes:
         return field
@@ -168,7 +168,7 @@ def remembering(field: Field, changes: Sequence[TypeChange]) -> Field:
 # -- widening to the rows' types ---------------------------------------------------------------------------------------
 
 
-def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -> Struct:
+def widen_to_rows(metadata: Metadata, rows: Struct, columns: Struct | None = None) -> Struct:
     """Widen the columns of a table to the rows' types where the table and the session allow it.
 
     A column that others are computed from keeps its type, because the result of the computation would be uncertain.
@@ -190,7 +190,7 @@ def following(metadata: Metadata, rows: Struct, columns: Struct | None = None) -
         return widens(before, after) and (not of_iceberg or iceberg_keeps(before, after))
 
     def may_change(path: tuple[str, ...]) -> bool:
-        return metadata.schema.find(path[0]) is None or depending_on(metadata, path) is None
+        return metadata.schema.find(path[0]) is None or find_dependency(metadata, path) is None
 
     return widen_columns(schema, rows, may_change, changes)
 
@@ -212,7 +212,7 @@ def is_on(metadata: Metadata) -> bool:
     return metadata.configuration.get(ENABLED, "").strip().lower() == "true"
 
 
-def depending_on(metadata: Metadata, path: Sequence[str]) -> str | None:
+def find_dependency(metadata: Metadata, path: Sequence[str]) -> str | None:
     """Describe what depends on the type at a path in a column; None if nothing does."""
     rules, column = rules_of(metadata), metadata.schema.field(path[0])
     if STEP in column.metadata:
@@ -251,7 +251,7 @@ def widen_columns(
             return field
         changes: list[TypeChange] = []
         after = of_type(field.type, incoming.type, path, (), changes)
-        return field if after == field.type else remembering(replace(field, type=after), changes)
+        return field if after == field.type else record_changes(replace(field, type=after), changes)
 
     def of_type(
         before: DataType, incoming: DataType, path: tuple[str, ...], where: tuple[str, ...], changes: list[TypeChange]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.types import Struct
 from anabranch.errors import CorruptVector
@@ -65,7 +65,7 @@ class FileSet:
     version: int | None = None
     table_id: str | None = None
     layouts: Mapping[str, Struct] = field(default_factory=dict)
-    tracked: Tracked | None = None
+    tracked: HiddenColumns | None = None
     allowed: tuple[str, ...] = ()
     commit: str | None = None
 

@@ -83,7 +83,7 @@ class Group:
         return replace(self, outputs=tuple(outputs))
 
 
-class Misplaced(ValueError):
+class RowsNotLocated(ValueError):
     """A row has no new address, or several: the recorded moves do not fit the table."""
 
 
@@ -168,7 +168,7 @@ def locate_rows(
         if source.path in requested
     }
     if sum(source.live for source in group.sources) != sum(source.records for source in group.outputs):
-        raise Misplaced("the record of moves has another number of rows than the files")
+        raise RowsNotLocated("the record of moves has another number of rows than the files")
     if all(source.live == len(requested.get(source.path, ())) for source in group.sources):
         return {output.path: _run(0, output.records) for output in group.outputs if output.records}
     return locate_in_order(group, requested, dead) if group.in_order else _by_origins(group, requested, origins)
@@ -178,16 +178,16 @@ def _deleted_positions(origin: Origin, requested: BitMap64, vector: Callable[[Fi
     """The positions of a source that were deleted before the move. Raises Misplaced: one of them is requested."""
     dead = vector(origin.row)
     if len(dead) != origin.records - origin.live:
-        raise Misplaced(f"the deletion vector of {origin.path} has changed since the move")
+        raise RowsNotLocated(f"the deletion vector of {origin.path} has changed since the move")
     if requested & dead or requested.max() >= origin.records:
-        raise Misplaced(f"a row of {origin.path} was deleted before it could be moved")
+        raise RowsNotLocated(f"a row of {origin.path} was deleted before it could be moved")
     return dead
 
 
 def locate_in_order(group: Group, requested: Marks, dead: Marks) -> dict[str, BitMap64]:
     """Find the rows if one output holds the live rows of all sources, in order."""
     if len(group.outputs) != 1:
-        raise Misplaced("rows moved in order must lie in one file, but the record of moves names several")
+        raise RowsNotLocated("rows moved in order must lie in one file, but the record of moves names several")
     before, new_positions = 0, BitMap64()
     for source in group.sources:
         if len(requested.get(source.path, ())) == source.live:
@@ -211,17 +211,17 @@ def _by_origins(group: Group, requested: Marks, origins: Callable[[str], pa.Tabl
         if is_wanted.any():
             located[output.path] = _bitmap(np.flatnonzero(is_wanted))
     if not np.array_equal(np.sort(np.concatenate(matches)), np.sort(wanted_codes)):
-        raise Misplaced(f"not every row of {', '.join(sorted(requested))} was moved to exactly one place")
+        raise RowsNotLocated(f"not every row of {', '.join(sorted(requested))} was moved to exactly one place")
     return located
 
 
 def _origin_codes(output: Output, origins: Callable[[str], pa.Table]) -> np.ndarray[Any, Any]:
     """The origin of each row of an output, encoded as one number."""
     if output.origins is None:
-        raise Misplaced(f"the origins of the rows of {output.path} were not recorded")
+        raise RowsNotLocated(f"the origins of the rows of {output.path} were not recorded")
     table = origins(output.origins)
     if len(table) != output.records:
-        raise Misplaced(f"{output.origins} does not have the origin of each row of {output.path}")
+        raise RowsNotLocated(f"{output.origins} does not have the origin of each row of {output.path}")
     return _code(table["source"].to_numpy().astype(np.int64), table["row"].to_numpy())
 
 

@@ -44,7 +44,7 @@ def target_size(properties: Properties, table_size: int) -> int:
     return wished if wished is not None else min(max(table_size // _TABLE_OVER_TARGET, LEAST_TARGET), MOST_TARGET)
 
 
-def auto_target(
+def auto_compaction_target(
     properties: Properties, table_size: int, mode: str | None = None, most: int | None = None
 ) -> int | None:
     """The target file size of auto compaction; None if it is off.
@@ -69,7 +69,7 @@ def plan(files: pa.Table, target: int) -> list[pa.Table]:
     return [_take_files(files, bin_) for group in _groups(_candidates(files, target)) for bin_ in _bins(group, target)]
 
 
-def due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]:
+def bins_due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.Table]:
     """The bins of the partitions that have enough files to compact.
 
     Arguments are those of `plan`; a writer passes the files of the partitions that it wrote to.

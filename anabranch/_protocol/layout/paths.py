@@ -95,7 +95,7 @@ def absolute(root: str, path: str) -> str:
     return f"{scheme}{':' if scheme == 'file' else separator}{quote_as_java(f'{rest}/{decode(path)}')}"
 
 
-def outside(path: str) -> tuple[str, str]:
+def split_absolute(path: str) -> tuple[str, str]:
     """Folder and name of an absolute path of the log, both decoded.
 
     Example:

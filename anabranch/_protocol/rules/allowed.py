@@ -6,10 +6,10 @@ Pure. Guarantee: only a rule of allowed parts is returned.
 from __future__ import annotations
 
 from anabranch._protocol.actions import Metadata
-from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch._protocol.expressions.words import ParseError
 from anabranch._protocol.rules.clocks import has_moments
 from anabranch._protocol.rules.table_rules import Check, Generated, Rules, rules_of
-from anabranch._protocol.rules.texts import Reading, read
+from anabranch._protocol.rules.texts import CheckedExpression, read
 from anabranch._protocol.schema.types import Struct
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
 
@@ -17,7 +17,7 @@ _RESERVED = frozenset({"__CHAR_VARCHAR_STRING_LENGTH_CHECK__", "GENERATED COLUMN
 """Delta's own names for rules that are not constraints."""
 
 
-def read_check(check: Check, schema: Struct, table: str) -> Reading:
+def read_check(check: Check, schema: Struct, table: str) -> CheckedExpression:
     """A constraint or invariant over these columns, in the form in which it may be evaluated.
 
     Raises:
@@ -27,14 +27,14 @@ def read_check(check: Check, schema: Struct, table: str) -> Reading:
     return _read(f"constraint {check.name}", check.expression, schema, table, clock=True)
 
 
-def read_generated(rule: Generated, schema: Struct, table: str) -> Reading:
+def read_generated(rule: Generated, schema: Struct, table: str) -> CheckedExpression:
     """Like `read_check`, for the expression of a generated column."""
     field = schema.find(rule.column)
     moment = field is not None and has_moments(field.type)
     return _read(f"generated column {rule.column}", rule.expression, schema, table, clock=False, gives_moment=moment)
 
 
-def read_default(column: str, text: str, table: str) -> Reading:
+def read_default(column: str, text: str, table: str) -> CheckedExpression:
     """Like `read_check`, for the default of a column, which may not use columns."""
     return _read(f"default of {column}", text, Struct(), table, clock=True, clock_texts=True)
 
@@ -67,10 +67,10 @@ def refusal(rule: str, text: str, table: str, found: str, reason: str) -> RuleRe
     return RuleRefused(rule=rule, expression=text, table=table, found=found, reason=reason)
 
 
-def _read(rule: str, text: str, columns: Struct, table: str, **kind: bool) -> Reading:
+def _read(rule: str, text: str, columns: Struct, table: str, **kind: bool) -> CheckedExpression:
     try:
         return read(text, columns, **kind)
-    except NotUnderstood as error:
+    except ParseError as error:
         if error.ends:
             reason = f"the {rule} ends where {error.reason.removesuffix(' there')}."
             raise UnreadableExpression(expression=text, table=table, reason=reason) from None

@@ -115,7 +115,7 @@ def _advance_mark(field: Field, mark: int | None) -> Field:
 
 
 @dataclass(frozen=True)
-class Given:
+class AssignedRange:
     """The range of values that a table assigned to a column, from ``low`` to ``high``.
 
     Attributes:
@@ -132,11 +132,11 @@ class Given:
         """Whether a column has this logical or physical name."""
         return self.column == field.name.lower() or self.physical == field.physical_name
 
-    def within(self, other: Given | None) -> bool:
+    def within(self, other: AssignedRange | None) -> bool:
         """Whether this range is inside the other."""
         return other is not None and other.low <= self.low and self.high <= other.high
 
-    def and_(self, other: Given) -> Given:
+    def and_(self, other: AssignedRange) -> AssignedRange:
         """The range that covers both."""
         return replace(self, low=min(self.low, other.low), high=max(self.high, other.high))
 
@@ -171,22 +171,22 @@ def keep_assigned_values(before: Metadata, after: Metadata) -> Metadata:
     )
 
 
-def _ranges_of_table(metadata: Metadata) -> Iterator[Given]:
+def _ranges_of_table(metadata: Metadata) -> Iterator[AssignedRange]:
     yield from _ranges_in_property(metadata)
     for field in metadata.schema:
         yield from _ranges_of_field(field)
 
 
-def _ranges_of_field(field: Field) -> Iterator[Given]:
+def _ranges_of_field(field: Field) -> Iterator[AssignedRange]:
     if STEP not in field.metadata:
         return
     identity = _identity(field)
     if identity.mark is not None and (identity.mark - identity.start) * identity.step >= 0:
         low, high = sorted((identity.start, identity.mark))
-        yield Given(field.name.lower(), low, high, field.physical_name)
+        yield AssignedRange(field.name.lower(), low, high, field.physical_name)
 
 
-def _continue_after(field: Field, ranges: Iterable[Given]) -> Field:
+def _continue_after(field: Field, ranges: Iterable[AssignedRange]) -> Field:
     """The column with a mark after all values that were assigned before."""
     if STEP not in field.metadata:
         return field
@@ -200,10 +200,10 @@ def _continue_after(field: Field, ranges: Iterable[Given]) -> Field:
     return replace(field, metadata={**field.metadata, MARK: mark})
 
 
-def _ranges_to_remember(ranges: Iterable[Given], present: Iterable[Given]) -> dict[str, Given]:
+def _ranges_to_remember(ranges: Iterable[AssignedRange], present: Iterable[AssignedRange]) -> dict[str, AssignedRange]:
     """One range per name, except those that a present column of that name covers with its mark."""
     covered = {span.column: span for span in present}
-    remaining: dict[str, Given] = {}
+    remaining: dict[str, AssignedRange] = {}
     for span in ranges:
         if not span.within(covered.get(span.column)):
             whole = replace(span, physical=None)
@@ -211,19 +211,19 @@ def _ranges_to_remember(ranges: Iterable[Given], present: Iterable[Given]) -> di
     return dict(sorted(remaining.items()))
 
 
-def _remember(metadata: Metadata, ranges: Mapping[str, Given]) -> Metadata:
+def _remember(metadata: Metadata, ranges: Mapping[str, AssignedRange]) -> Metadata:
     spans = {name: [span.low, span.high] for name, span in ranges.items()}
     text = json.dumps(spans, ensure_ascii=False, separators=(",", ":"))
     return replace(metadata, configuration={**metadata.configuration, GIVEN: text})
 
 
-def _ranges_in_property(metadata: Metadata) -> list[Given]:
+def _ranges_in_property(metadata: Metadata) -> list[AssignedRange]:
     text = metadata.configuration.get(GIVEN)
     if text is None:
         return []
     try:
         spans = json.loads(text)
-        return [Given(str(name), *_span(values)) for name, values in spans.items()]
+        return [AssignedRange(str(name), *_span(values)) for name, values in spans.items()]
     except (ValueError, TypeError, AttributeError, RecursionError):
         reason = "another engine damaged it, so the identity values that the table has assigned are unknown."
         raise InvalidProperty(property=GIVEN, value="of another form", reason=reason) from None
@@ -243,7 +243,7 @@ def is_watermark(before: Metadata, after: Metadata) -> bool:
     """Whether marks of identity columns advanced and nothing else differs. Raises InvalidSchema: a column is
     damaged.
     """
-    return before != after and same_but_marks(before, after) and not goes_back(before, after)
+    return before != after and same_but_marks(before, after) and not reassigns_values(before, after)
 
 
 def same_but_marks(first: Metadata, second: Metadata) -> bool:
@@ -251,7 +251,7 @@ def same_but_marks(first: Metadata, second: Metadata) -> bool:
     return first == second or _without_marks(first) == _without_marks(second)
 
 
-def goes_back(before: Metadata, after: Metadata) -> bool:
+def reassigns_values(before: Metadata, after: Metadata) -> bool:
     """Whether an identity column in both would assign values again that it had assigned or reserved. Raises
     InvalidSchema: an identity column is damaged.
     """

@@ -23,9 +23,9 @@ from anabranch._protocol.expressions.syntax import (
     Operation,
     Subscript,
     Syntax,
-    Typed,
+    TypedLiteral,
 )
-from anabranch._protocol.expressions.words import NotUnderstood, quote_name
+from anabranch._protocol.expressions.words import ParseError, quote_name
 from anabranch._protocol.rules.clocks import MOMENTS, has_moments, is_clock, is_of_today
 from anabranch._protocol.rules.functions import CLOCKS, CLOCKS_WITHOUT_ARGUMENTS, FUNCTIONS, TIMES
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
@@ -40,7 +40,7 @@ _NAMING = frozenset({"arrays_zip", "struct"})
 
 
 @dataclass(frozen=True)
-class Reading:
+class CheckedExpression:
     """A text that may be evaluated.
 
     Attributes:
@@ -54,7 +54,9 @@ class Reading:
     subscripts: bool = False
 
 
-def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, gives_moment: bool = False) -> Reading:
+def read(
+    text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, gives_moment: bool = False
+) -> CheckedExpression:
     """Check a rule's text over these columns, and respell it in the form in which it may be evaluated.
 
     Args:
@@ -70,14 +72,14 @@ def read(text: str, columns: Struct, *, clock: bool, clock_texts: bool = False, 
         '(`a` > abs(-1))'
     """
     if not isinstance(text, str):
-        raise NotUnderstood("a value that is no text", "a rule is SQL")
+        raise ParseError("a value that is no text", "a rule is SQL")
     reader = _Reader(columns, clock, clock_texts, gives_moment)
     try:
         respelled = reader.spell(parse_expression(text, frozenset(name.lower() for name in columns.names)))
     except RecursionError:
         raise too_deep() from None
     reader.check_texts()
-    return Reading(respelled, frozenset(reader.functions), reader.subscripts)
+    return CheckedExpression(respelled, frozenset(reader.functions), reader.subscripts)
 
 
 @dataclass
@@ -102,7 +104,7 @@ class _Reader:
                 return self._name(node)
             case Literal("text", content) if is_clock(content):
                 self.suspects.append(node.spelling)
-            case Typed():
+            case TypedLiteral():
                 self._check_moment(node.kind, node.text)
             case Cast():
                 self._check_cast(node)
@@ -152,7 +154,7 @@ class _Reader:
             self.moments = True
             self.functions.add(name.lower())
             return f"{name.lower()}()"
-        raise NotUnderstood(f"the name {name}", "the rule may not use such a column", unknown=name)
+        raise ParseError(f"the name {name}", "the rule may not use such a column", unknown=name)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class _Reader:
         name = node.name
         if node.function.lower() not in FUNCTIONS | CLOCKS or not node.function.isascii():
             reason = "it is not on the list of functions that rules may call"
-            raise NotUnderstood(f"the function {node.function}", reason)
+            raise ParseError(f"the function {node.function}", reason)
         if name in CLOCKS or (not node.arguments and name in CLOCKS_WITHOUT_ARGUMENTS):
             self._check_clock(name)
         self.moments |= name in TIMES or name in MOMENTS
@@ -171,7 +173,7 @@ class _Reader:
 
     def _check_clock(self, name: str) -> None:
         if not self.clock:
-            raise NotUnderstood(f"the function {name}", "the value would change with the clock")
+            raise ParseError(f"the function {name}", "the value would change with the clock")
 
     # -- texts that mean the current time ------------------------------------------------------------------------------
 
@@ -208,9 +210,9 @@ def _member(kind: DataType, name: str, node: Name) -> tuple[str, DataType]:
         return spelled, Array(inner)
     member: Field | None = kind.find(name) if isinstance(kind, Struct) else None
     if member is None:
-        raise NotUnderstood(f"the name {name}", "no such member exists", unknown=name)
+        raise ParseError(f"the name {name}", "no such member exists", unknown=name)
     return member.name, member.type
 
 
-def _clock_text_error(text: str) -> NotUnderstood:
-    return NotUnderstood(f"the text {text}", "as a date or timestamp its value would change with the clock")
+def _clock_text_error(text: str) -> ParseError:
+    return ParseError(f"the text {text}", "as a date or timestamp its value would change with the clock")

@@ -44,7 +44,7 @@ def leaves(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, 
             yield (*above, name), value
 
 
-def wholes(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+def whole_structs(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Yield the paths of structs whose members are taken from one value, with this value.
 
     Example:
@@ -55,7 +55,7 @@ def wholes(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, 
         if isinstance(value, Members):
             if value.whole is not None:
                 yield (*above, name), value.whole
-            yield from wholes(value.values, (*above, name))
+            yield from whole_structs(value.values, (*above, name))
 
 
 def map_values(values: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

@@ -38,12 +38,12 @@ class Misfit:
         return SchemaMismatch(column=self.column, table=table, reason=reason, expected=self.expected, found=self.found)
 
 
-Fits = Callable[[DataType, DataType], bool]
+TypeFits = Callable[[DataType, DataType], bool]
 """Whether values of one primitive type fit another."""
 
 
 def misfit(
-    source: DataType, target: DataType, path: str, *, whole: bool = False, fits: Fits = upcastable
+    source: DataType, target: DataType, path: str, *, whole: bool = False, fits: TypeFits = upcastable
 ) -> Misfit | None:
     """Find the first place where values of one type do not fit a column; None if all of them fit.
 
@@ -68,7 +68,7 @@ def misfit(
     return Misfit(path, sql_name(target), sql_name(source), DIFFER)
 
 
-def _members_misfit(rows: Struct, target: Struct, path: str, whole: bool, fits: Fits) -> Misfit | None:
+def _members_misfit(rows: Struct, target: Struct, path: str, whole: bool, fits: TypeFits) -> Misfit | None:
     for field in rows:
         target_field = target.find(field.name)
         inner = f"{path}.{field.name}"

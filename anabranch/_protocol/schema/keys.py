@@ -92,7 +92,7 @@ def check_keys(schema: Struct, configuration: Mapping[str, str]) -> None:
         raise _refusal(primary[1], f"a table has at most one primary key, and {primary[0]} is one already.")
 
 
-def check_kept(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
+def check_keys_unchanged(before: Struct, after: Struct, configuration: Mapping[str, str]) -> None:
     """Raises `InvalidOption` if a change of columns drops NOT NULL from the columns of a primary key."""
     for name, kind, columns in keys_of(configuration):
         for column in columns if kind == PRIMARY else ():

@@ -79,7 +79,7 @@ def leaf_at(schema: Struct, name: Name) -> Leaf | None:
     return None if isinstance(inside, Struct) else Leaf(tuple(path))
 
 
-def only(schema: Struct, names: Iterable[Name]) -> Struct:
+def select_columns(schema: Struct, names: Iterable[Name]) -> Struct:
     """The columns of these names, in the schema's order; of a struct, the named members.
 
     Example:

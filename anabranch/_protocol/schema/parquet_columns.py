@@ -27,7 +27,7 @@ _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
 _TEXTS = ("String", "Enum", "JSON")
 
 
-class DoNotMerge(Exception):
+class MergeConflict(Exception):
     """Two files disagree on a column; ``reason`` explains how."""
 
     def __init__(self, column: str, reason: str) -> None:
@@ -59,7 +59,9 @@ def merge_columns(earlier: Struct, more: Struct, prefix: str = "") -> Struct:
         path = f"{prefix}{field.name}"
         before = spellings.setdefault(field.name.lower(), field.name)
         if before != field.name:
-            raise DoNotMerge(path, f"is spelled {before} in earlier files, which some engines take for another column")
+            raise MergeConflict(
+                path, f"is spelled {before} in earlier files, which some engines take for another column"
+            )
         present = fields.get(field.name)
         fields[field.name] = (
             field if present is None else replace(present, type=_merge_types(present.type, field.type, path))
@@ -90,7 +92,7 @@ def _merge_types(earlier: DataType, more: DataType, path: str) -> DataType:
     if earlier in _NARROW and more in _NARROW:
         return max(str(earlier), str(more), key=_NARROW.index)
     if earlier != more:
-        raise DoNotMerge(path, f"is {kind_of(more)} but {kind_of(earlier)} in earlier files")
+        raise MergeConflict(path, f"is {kind_of(more)} but {kind_of(earlier)} in earlier files")
     return earlier
 
 
@@ -102,7 +104,7 @@ def _struct(fields: Any, leaves: Iterator[pq.ColumnSchema], prefix: str) -> Stru
     struct_fields: dict[str, Field] = {}
     for field in fields:
         if field.name.lower() in struct_fields:
-            raise DoNotMerge(f"{prefix}{field.name}", "occurs twice (ignoring case)")
+            raise MergeConflict(f"{prefix}{field.name}", "occurs twice (ignoring case)")
         struct_fields[field.name.lower()] = Field(field.name, _type(field.type, leaves, f"{prefix}{field.name}"))
     return Struct(tuple(struct_fields.values()))
 

@@ -13,7 +13,7 @@ from anabranch._protocol.rules.allowed import check_allowed, check_name, read_ge
 from anabranch._protocol.rules.table_rules import Check, Generated, Rules, columns_in_text
 from anabranch._protocol.schema.types import Field, Struct, upcastable
 from anabranch._spark.columns.rule_columns import check_column, default_column, generated_column
-from anabranch._spark.columns.rules import Writing, obeying
+from anabranch._spark.columns.rules import Writing, enforce_rules
 from anabranch._spark.columns.type_fit import default_value
 from anabranch._spark.columns.types import column, delta_type, is_void, spark_schema, spark_type
 from anabranch._spark.frames.failures import translate_errors
@@ -38,7 +38,7 @@ def check_expressions(spark: SparkSession, schema: Struct, rules: Rules, table: 
         _check_condition(rows, schema, check, table)
     for field in schema:
         _check_default(rows, field, rules, table)
-    _ = obeying(rows, schema, rules, [Writing(F.lit(True), frozenset(), new=True)], table).schema
+    _ = enforce_rules(rows, schema, rules, [Writing(F.lit(True), frozenset(), new=True)], table).schema
 
 
 def _check_condition(rows: DataFrame, schema: Struct, check: Check, table: str) -> None:

@@ -22,7 +22,7 @@ from anabranch._spark.columns.types import column
 
 
 @dataclass(frozen=True)
-class Given:
+class Assignments:
     """Values assigned to columns and members.
 
     Attributes:
@@ -40,7 +40,7 @@ class Given:
     wholes: Mapping[Path, Column] = field(default_factory=dict)
 
 
-def rebuilt(field: Field, old: Column, given: Given) -> Column:
+def rebuild_column(field: Field, old: Column, given: Assignments) -> Column:
     """The new value of a column that has an assignment itself or in a member.
 
     Raises:
@@ -56,7 +56,7 @@ def is_set(field: Field, new: Mapping[Path, str]) -> bool:
     return any(path[0] == field.name for path in new)
 
 
-def _rebuilt(field: Field, path: Path, old: Column, given: Given) -> Column:
+def _rebuilt(field: Field, path: Path, old: Column, given: Assignments) -> Column:
     new = given.new
     if path in new:
         full_field, source_type = replace(field, name=".".join(path)), given.types[new[path]].dataType

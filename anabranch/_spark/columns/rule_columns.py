@@ -10,7 +10,7 @@ from pyspark.sql import Column, SparkSession
 
 from anabranch._protocol.rules.allowed import read_check, read_default, read_generated, refusal
 from anabranch._protocol.rules.table_rules import Check, Generated, Rules
-from anabranch._protocol.rules.texts import Reading
+from anabranch._protocol.rules.texts import CheckedExpression
 from anabranch._protocol.schema.types import Struct
 from anabranch._spark.sessions.functions import are_builtin
 from anabranch._spark.sessions.sql_text import expression
@@ -51,13 +51,18 @@ def check_own_functions(spark: SparkSession, rules: Rules, schema: Struct, table
         checked |= _check_own(spark, reading, f"generated column {rule.column}", rule.expression, table, checked)
 
 
-def _column(spark: SparkSession, reading: Reading, rule: str, text: str, table: str) -> Column:
+def _column(spark: SparkSession, reading: CheckedExpression, rule: str, text: str, table: str) -> Column:
     _check_own(spark, reading, rule, text, table)
     return expression(reading.text, spark)
 
 
 def _check_own(
-    spark: SparkSession, reading: Reading, rule: str, text: str, table: str, checked: frozenset[str] = frozenset()
+    spark: SparkSession,
+    reading: CheckedExpression,
+    rule: str,
+    text: str,
+    table: str,
+    checked: frozenset[str] = frozenset(),
 ) -> frozenset[str]:
     """The functions that a rule calls. Raises RuleRefused unless all but those already checked are Spark's own."""
     for name in sorted(reading.functions - checked):

@@ -44,7 +44,7 @@ class Writing:
     new: bool = False
 
 
-def obeying(
+def enforce_rules(
     rows: DataFrame,
     schema: Struct,
     rules: Rules,

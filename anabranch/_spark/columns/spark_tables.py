@@ -71,7 +71,7 @@ def try_describe_table(spark: SparkSession, name: Name) -> SparkTable | None:
     return _table(json.loads(row[0]))
 
 
-def unlike_delta(spark: SparkSession, name: Name, **facts: Any) -> UnknownTable:
+def not_delta_error(spark: SparkSession, name: Name, **facts: Any) -> UnknownTable:
     """The error for a name that should be a Delta table's but is not; it states what the name is instead, if
     anything.
     """

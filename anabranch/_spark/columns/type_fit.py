@@ -18,7 +18,7 @@ from anabranch._spark.columns.lengths import enforce_lengths
 from anabranch._spark.columns.rule_columns import default_column
 from anabranch._spark.columns.shapes import convert_value
 from anabranch._spark.columns.types import column, delta_type, fill_void_types, is_void, spark_type
-from anabranch._spark.frames.failures import translate_errors, unfit
+from anabranch._spark.frames.failures import misfit_sentence, translate_errors
 from anabranch.errors import SchemaMismatch
 from anabranch.errors.rows import may_show_rows
 
@@ -131,7 +131,7 @@ def _cast_or_fail(field: Field, value: Column, source: DataType, target: DataTyp
     if upcastable(source, target):
         return value
     # try_cast is the same in every session; its NULL for a value that does not fit becomes an error here.
-    sentence, spark_target = F.lit(unfit(field.name, str(target))), spark_type(target)
+    sentence, spark_target = F.lit(misfit_sentence(field.name, str(target))), spark_type(target)
     message = F.concat(sentence, F.lit(": "), value.cast("string")) if may_show_rows(table) else sentence
     return F.coalesce(
         value.try_cast(spark_target), F.when(value.isNotNull(), F.raise_error(message).cast(spark_target))

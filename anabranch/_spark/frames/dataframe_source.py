@@ -3,7 +3,7 @@
 Uses three public sources: `inputFiles` (which misses subqueries and cached frames); for those, the scans in printed
 plans; and an alias of all our DataFrames, which stays in the analysed plan whatever is done to the frame. Where Spark
 hides a plan behind its rows, as in a checkpoint and in the batches of a stream, the rows get the aliases again
-(`source_names`, `under`). Rows that were collected, or made an RDD, count as constants, as in delta-spark.
+(`source_names`, `with_aliases`). Rows that were collected, or made an RDD, count as constants, as in delta-spark.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def versions_in_plan(rows: DataFrame, table_id: str) -> list[int]:
     return [int(version) for version in re.findall(_mark(table_id) + r"_(?:v|asof)(\d+)", printed_plan(rows))]
 
 
-def keeps_out(rows: DataFrame) -> bool:
+def hides_rows(rows: DataFrame) -> bool:
     """Whether the rows come, or may come, from a table whose rows must not appear in messages."""
     if _kept_out.dropped or not _kept_out:
         return _kept_out.dropped
@@ -168,7 +168,7 @@ def source_names(rows: DataFrame) -> tuple[str, ...]:
     return tuple(names)
 
 
-def under(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+def with_aliases(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     """The rows under the aliases that `source_names` returned for the plan from which they come."""
     for name in names:
         rows = rows.alias(name)

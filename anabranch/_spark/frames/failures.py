@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException, 
 
 from anabranch._spark.frames.missing_files import file_in, is_within, missing, path_in
 from anabranch._spark.frames.violations import violation_in
-from anabranch._spark.sessions.connectors import check_reached
+from anabranch._spark.sessions.connectors import check_reachable
 from anabranch.errors import AnabranchError, ExecutionFailed, InvalidCondition, Nondeterministic, UnreadableExpression
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 
@@ -72,7 +72,7 @@ def translate_errors(expression: str, table: str, version: int | None = None) ->
         reason = _BOUND if is_of_a_frame(error) else reason_of(error)
         raise InvalidCondition(expression=expression, table=table, reason=reason) from None
     except (PySparkException, Py4JJavaError) as error:
-        check_reached(error, table)
+        check_reachable(error, table)
         if (violation := violation_in(str(error), table)) is not None:
             raise violation from None
         if (file := file_in(error)) is not None and is_within(table, file):
@@ -128,7 +128,7 @@ def is_cancelled(error: Exception) -> bool:
     return "cancel" in text or "interrupt" in text
 
 
-def unfit(column: str, data_type: str) -> str:
+def misfit_sentence(column: str, data_type: str) -> str:
     """The sentence that our queries raise for a value that cannot be cast to a column's type."""
     return f"a value does not fit the column {column} of type {data_type}"
 

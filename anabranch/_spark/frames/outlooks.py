@@ -23,7 +23,7 @@ _NEVER_MORE = frozenset(
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PlanEstimate:
     """What Spark's plan shows about rows.
 
     Attributes:
@@ -35,7 +35,7 @@ class Outlook:
     bytes: float | None
 
 
-def outlook(rows: DataFrame) -> Outlook:
+def outlook(rows: DataFrame) -> PlanEstimate:
     """The outlook of rows. Raises Spark's error if a constant cannot be computed."""
     plan = printed_plan(rows, "cost")
     steps = [_NODE.fullmatch(line) for line in plan.partition("\n\n== Physical Plan ==")[0].splitlines()[1:]]
@@ -45,4 +45,4 @@ def outlook(rows: DataFrame) -> Outlook:
         if supported and len(supported) == len(steps)
         else None
     )
-    return Outlook(_CONSTANT.search(plan) is not None, size)
+    return PlanEstimate(_CONSTANT.search(plan) is not None, size)

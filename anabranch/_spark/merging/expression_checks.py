@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch._arrow.values import check_assigned
+from anabranch._arrow.values import resolve_assignments
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.schema.assignments import leaves
@@ -42,7 +42,7 @@ def check_change(
     is_known = (
         condition.computation is not None and condition.computation.is_condition and is_text(condition.expression)
     )
-    reason = why_unsupported(lambda: check_assigned(assignments or {}, files.schema))
+    reason = why_unsupported(lambda: resolve_assignments(assignments or {}, files.schema))
     are_known = reason is None and all(map(is_text, values))
     if is_known and are_known:
         return  # their parts have the types that Spark gives them, too

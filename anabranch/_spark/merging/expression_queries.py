@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from anabranch._log.positions import SourceVersions, all_versions
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.merges import Matching, When
+from anabranch._protocol.merges import MergePlan, When
 from anabranch._protocol.schema.types import Struct
 from anabranch._spark.columns.types import spark_schema, unknown_row
 from anabranch._spark.frames.dataframe_source import source_versions
@@ -44,7 +44,7 @@ def query_versions(
 
 
 def merge_versions(
-    spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str, table_id: str
+    spark: SparkSession, matching: MergePlan, source: T.StructType, schema: Struct, root: str, table_id: str
 ) -> SourceVersions | None:
     """As `query_versions`, for all expressions of a MERGE.
 
@@ -61,7 +61,7 @@ def merge_versions(
 
 
 def _frames_with_expressions(
-    spark: SparkSession, matching: Matching, source: T.StructType, schema: Struct, root: str
+    spark: SparkSession, matching: MergePlan, source: T.StructType, schema: Struct, root: str
 ) -> Iterator[DataFrame]:
     names = Names.beside([*schema.names, *source.names], matching)
     decider = Decider(root, schema, source.names, names)

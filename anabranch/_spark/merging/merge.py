@@ -23,11 +23,11 @@ from anabranch._arrow.merge_keys import fetch_candidates, resolve_join
 from anabranch._arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
 from anabranch._protocol.layout.addresses import address_of, free_name
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import Joined, Matching, Reserved, When
-from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.merges import Joined, MergePlan, ReservedIdentity, When
+from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._protocol.unsupported import why_unsupported
-from anabranch._spark.columns.rules import Writing, obeying
+from anabranch._spark.columns.rules import Writing, enforce_rules
 from anabranch._spark.columns.type_fit import default_value
 from anabranch._spark.columns.types import arrow_rows, column, spark_type
 from anabranch._spark.frames.failures import translate_errors
@@ -42,7 +42,7 @@ from anabranch._spark.merging.merge_clauses import (
     translate_clause_errors,
 )
 from anabranch._spark.merging.merge_outcome import query_outcome
-from anabranch._spark.merging.merge_source import Held, source_columns, source_frame, to_kept_field
+from anabranch._spark.merging.merge_source import MergeSource, source_columns, source_frame, to_kept_field
 from anabranch._spark.merging.row_numbers import count_rows_before
 from anabranch._spark.reading.row_addresses import as_column, is_text
 from anabranch._spark.reading.scan import scan
@@ -68,7 +68,7 @@ _OUTCOME: Mapping[str, T.DataType] = {
 _KEPT = tuple(_OUTCOME)
 
 
-def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.StructType) -> None:
+def check(spark: SparkSession, files: FileSet, matching: MergePlan, source: T.StructType) -> None:
     """Raises an error unless a MERGE can run with a source of these columns; runs no job.
 
     Values may be nondeterministic, since each is evaluated once; conditions may not.
@@ -79,7 +79,7 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
         UnsupportedType: Parquet cannot hold the type of a source's column.
     """
     check_types(source)
-    held = Held("", T.StructType([to_kept_field(column_field) for column_field in source]), 0, 0)
+    held = MergeSource("", T.StructType([to_kept_field(column_field) for column_field in source]), 0, 0)
     columns = source_columns(source)
     checked: list[When] = []
     are_texts = all(map(is_text, matching.expressions))
@@ -96,7 +96,7 @@ def check(spark: SparkSession, files: FileSet, matching: Matching, source: T.Str
 
 
 def _check_conditions(
-    spark: SparkSession, files: FileSet, matching: Matching, held: Held, checked: Collection[When]
+    spark: SparkSession, files: FileSet, matching: MergePlan, held: MergeSource, checked: Collection[When]
 ) -> None:
     names = _names(files, matching, held)
 
@@ -116,7 +116,7 @@ def _check_conditions(
                 raise Nondeterministic(**error.facts, delta_condition=_RANDOM) from None
 
 
-def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, folder: str) -> Joined:
+def join(spark: SparkSession, files: FileSet, matching: MergePlan, held: MergeSource, folder: str) -> Joined:
     """Match the live rows of these files with the source's in one job, and find what each clause does.
 
     The MERGE is ambiguous if several source rows would change one row. Source rows that match but change nothing do not
@@ -145,7 +145,7 @@ def join(spark: SparkSession, files: FileSet, matching: Matching, held: Held, fo
         return build_joined(outcome, JoinResult(url, updates, repeats, rows.schema), files, matching)
 
 
-def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None:
+def _few_changes(rows: DataFrame, files: FileSet, held: MergeSource) -> pa.Table | None:
     """The join's result in memory, if both sides are few."""
     count = rows_in(files)
     if held.here is None or not few_rows.is_small(files, count):
@@ -153,7 +153,7 @@ def _few_changes(rows: DataFrame, files: FileSet, held: Held) -> pa.Table | None
     return few_rows.try_collect(rows, count * max(held.rows, 1))
 
 
-def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> Written:
+def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: str) -> WrittenFiles:
     """Write the new images of updated rows below ``folder``; no clause is evaluated again. Raises RowViolation if a new
     image breaks a rule of the table.
     """
@@ -165,7 +165,7 @@ def write_images(spark: SparkSession, files: FileSet, joined: Joined, folder: st
         return _write(spark, images, image_files, folder, count, joined.pairs)
 
 
-def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> Written:
+def _write(spark: SparkSession, rows: DataFrame, files: FileSet, folder: str, count: int, read: float) -> WrittenFiles:
     """Write rows of which ``count`` are expected, from ``read`` rows."""
     written = put_few(rows, files, folder, count)
     if written is None:
@@ -204,8 +204,8 @@ def _left_column(name: str, schema: Struct) -> T.StructField:
 
 
 def write_inserts(
-    spark: SparkSession, files: FileSet, matching: Matching, held: Held, joined: Sequence[Joined], folder: str
-) -> Written:
+    spark: SparkSession, files: FileSet, matching: MergePlan, held: MergeSource, joined: Sequence[Joined], folder: str
+) -> WrittenFiles:
     """Write the rows that NOT MATCHED clauses insert for the source rows that none of these joins matched, below
     ``folder``.
 
@@ -225,7 +225,7 @@ def write_inserts(
         held, joined = unmatched, other_joins
     source = source_frame(spark, held, names)
     rows = _unmatched_source_rows(spark, source, joined, names)
-    if any(isinstance(value, Reserved) for _, clause in clauses for value in clause.values.values()):
+    if any(isinstance(value, ReservedIdentity) for _, clause in clauses for value in clause.values.values()):
         place = column(names.number) if held.here is not None else count_rows_before(source, names.number)
         rows = rows.withColumn(names.place, place)
     decided = _rows_to_insert(files, matching, held, rows)
@@ -237,7 +237,7 @@ def write_inserts(
         return _write(spark, images, files, folder, held.rows, held.rows)
 
 
-def _rows_to_insert(files: FileSet, matching: Matching, held: Held, rows: DataFrame) -> DataFrame:
+def _rows_to_insert(files: FileSet, matching: MergePlan, held: MergeSource, rows: DataFrame) -> DataFrame:
     """Rows of the source with the images that NOT MATCHED clauses make, where one acts."""
     names, decider = _decider(files, matching, held)
 
@@ -259,13 +259,13 @@ def _obeying(
 ) -> DataFrame:
     """The images with the table's rules enforced, by the columns that the acting clause sets."""
     writings = [Writing(column(acting) == i, assigned, new) for i, assigned in clauses.items()]
-    return obeying(images, files.schema, files.rules, writings, files.root, beside=beside)
+    return enforce_rules(images, files.schema, files.rules, writings, files.root, beside=beside)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matching, held: Held) -> DataFrame:
+def _target(spark: SparkSession, files: FileSet, names: Names, matching: MergePlan, held: MergeSource) -> DataFrame:
     """The table's rows with their addresses: all of them, or those that can match."""
     address = address_of(files.schema)
     present = [name for name in files.schema.names if name not in matching.added]
@@ -279,7 +279,7 @@ def _target(spark: SparkSession, files: FileSet, names: Names, matching: Matchin
     return rows.select(*columns_of_table, *address_columns).alias(names.target)
 
 
-def _keeps_ids(files: FileSet, matching: Matching) -> bool:
+def _keeps_ids(files: FileSet, matching: MergePlan) -> bool:
     """Whether there are images that keep the ids of their rows."""
     return files.tracked is not None and bool(matching.columns_set(files.schema, "update"))
 
@@ -298,7 +298,7 @@ def _unmatched_source_rows(spark: SparkSession, source: DataFrame, joined: Seque
     return source.join(matched, column(names.number) == column(f"{names.number}_"), "left_anti")
 
 
-def is_broadcast(held: Held, master: str | None) -> bool:
+def is_broadcast(held: MergeSource, master: str | None) -> bool:
     """Whether a source is small enough to broadcast. In a local session its rows stay in this process. On a cluster
     they all pass through the driver, so their size in its memory counts: eight bytes for each value, for the row and
     for its number, and the bytes of variable-length values. Repetitive columns take next to nothing in a file.
@@ -308,7 +308,7 @@ def is_broadcast(held: Held, master: str | None) -> bool:
     return held.bytes + 8 * held.rows * (len(held.schema) + 2) <= BROADCAST_BYTES
 
 
-def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held) -> DataFrame:
+def _changes(spark: SparkSession, files: FileSet, matching: MergePlan, held: MergeSource) -> DataFrame:
     """The plan of the join's result: address, source row, acting clause, and images if some clause updates."""
     names, decider = _decider(files, matching, held)
     sides = _sides(spark, _target(spark, files, names, matching, held), files, matching, held)
@@ -337,7 +337,7 @@ def _changes(spark: SparkSession, files: FileSet, matching: Matching, held: Held
 
 
 def _sides(
-    spark: SparkSession, target: DataFrame, files: FileSet, matching: Matching, held: Held
+    spark: SparkSession, target: DataFrame, files: FileSet, matching: MergePlan, held: MergeSource
 ) -> tuple[DataFrame, DataFrame]:
     """The table's rows and the source's, with the best hints for their join."""
     source = source_frame(spark, held, _names(files, matching, held))
@@ -349,12 +349,12 @@ def _sides(
     return target, source
 
 
-def _old(names: Names, matching: Matching) -> Callable[[Field], Column]:
+def _old(names: Names, matching: MergePlan) -> Callable[[Field], Column]:
     """The old value of a column of the table; NULL for columns that the MERGE adds."""
     return lambda field: null_of(field) if field.name in matching.added else of_side(names.target, field.name)
 
 
-def _decide_without_match(decider: Decider, rows: DataFrame, matching: Matching, beside: Sequence[str]) -> DataFrame:
+def _decide_without_match(decider: Decider, rows: DataFrame, matching: MergePlan, beside: Sequence[str]) -> DataFrame:
     """Decide the rows without a match, by the table's columns alone, in rows whose matches have been decided. Keeps
     addresses and the columns ``beside``.
     """
@@ -371,12 +371,12 @@ def _decide_without_match(decider: Decider, rows: DataFrame, matching: Matching,
     return rows.filter(column(names.number).isNotNull() | column(names.clause).isNotNull())
 
 
-def _decider(files: FileSet, matching: Matching, held: Held) -> tuple[Names, Decider]:
+def _decider(files: FileSet, matching: MergePlan, held: MergeSource) -> tuple[Names, Decider]:
     names = _names(files, matching, held)
     return names, Decider(files.root, files.schema, held.schema.names, names, matching.evolves)
 
 
-def _names(files: FileSet, matching: Matching, held: Held) -> Names:
+def _names(files: FileSet, matching: MergePlan, held: MergeSource) -> Names:
     return Names.beside([*files.schema.names, *held.schema.names], matching)
 
 

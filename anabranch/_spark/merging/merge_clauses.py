@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from anabranch._protocol.merges import Clause, Matching, Reserved, SourceColumn
-from anabranch._protocol.schema.assignments import Path, find_path, leaves, wholes
+from anabranch._protocol.merges import Clause, MergePlan, ReservedIdentity, SourceColumn
+from anabranch._protocol.schema.assignments import Path, find_path, leaves, whole_structs
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch._spark.columns.members import Given, is_set, rebuilt
+from anabranch._spark.columns.members import Assignments, is_set, rebuild_column
 from anabranch._spark.columns.types import column, quote_identifier, spark_type, tree_reduce
 from anabranch._spark.frames.failures import format_expression, is_of_a_frame, reason_of, translate_errors
 from anabranch._spark.merging.row_numbers import value_at
@@ -41,7 +41,7 @@ class Names:
     source: str
 
     @classmethod
-    def beside(cls, used_names: Sequence[str], matching: Matching) -> Names:
+    def beside(cls, used_names: Sequence[str], matching: MergePlan) -> Names:
         """Names that differ from these in more than case; a side without an alias gets one."""
         prefix = "__anabranch_m"
         while any(name.lower().startswith(prefix) for name in used_names):
@@ -135,7 +135,7 @@ class Decider:
         with translate_clause_errors(text_of(clause), self.table):
             if clause.condition is not None:
                 rows = rows.filter(as_column(clause.condition, spark))
-            own_kinds = (SourceColumn, Reserved)
+            own_kinds = (SourceColumn, ReservedIdentity)
             values = [as_column(value, spark) for _, value in leaves(clause.values) if not isinstance(value, own_kinds)]
             if values:
                 rows = rows.filter(tree_reduce(Column.__or__, [value.isNull() for value in values]))
@@ -148,7 +148,7 @@ class Decider:
             yield clause_value.alias(self.names.value(number, i))
 
     def _to_column(self, value: Any, spark: SparkSession) -> Column:
-        if isinstance(value, Reserved):
+        if isinstance(value, ReservedIdentity):
             return value_at(column(self.names.place), value.values)
         return self._of_source(value) if isinstance(value, SourceColumn) else as_column(value, spark)
 
@@ -170,19 +170,21 @@ class Decider:
                 image = image.when(column(self.names.clause) == number, value)
             yield image.alias(self.names.image(i))
 
-    def _image(self, field: Field, given: Given, rest: Callable[[Field], Column]) -> Column:
+    def _image(self, field: Field, given: Assignments, rest: Callable[[Field], Column]) -> Column:
         """A column's new value; ``rest`` is called only if it matters."""
         if not is_set(field, given.new):
             return rest(field)
-        return rebuilt(field, null_of(field) if (field.name,) in given.new else rest(field), given)
+        return rebuild_column(field, null_of(field) if (field.name,) in given.new else rest(field), given)
 
-    def _given_of_clause(self, number: int, clause: Clause, types: T.StructType) -> Given:
+    def _given_of_clause(self, number: int, clause: Clause, types: T.StructType) -> Assignments:
         """The columns that a clause sets, and where their values are."""
         new = {
             self._resolve_path(path): self.names.value(number, i) for i, (path, _) in enumerate(leaves(clause.values))
         }
-        wholes_by_path = {self._resolve_path(path): self._of_source(value) for path, value in wholes(clause.values)}
-        return Given(new, types, self.table, self.partial, wholes_by_path)
+        wholes_by_path = {
+            self._resolve_path(path): self._of_source(value) for path, value in whole_structs(clause.values)
+        }
+        return Assignments(new, types, self.table, self.partial, wholes_by_path)
 
     def _resolve_path(self, path: Path) -> Path:
         """A path in the table's spelling."""

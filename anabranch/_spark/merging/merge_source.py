@@ -36,7 +36,7 @@ from anabranch._spark.frames.outlooks import outlook
 from anabranch._spark.merging.merge_clauses import Names
 from anabranch._spark.writing import few_rows
 from anabranch._spark.writing.scratch import keep, read_scratch, size_of
-from anabranch._spark.writing.sites import is_here, site_of
+from anabranch._spark.writing.sites import is_local, site_of
 from anabranch.errors import ExecutionFailed
 
 _NUMBER = T.StructField("number", T.LongType())
@@ -58,7 +58,7 @@ class TableRows:
 
 
 @dataclass(frozen=True)
-class Held:
+class MergeSource:
     """A source that has been evaluated.
 
     Attributes:
@@ -89,7 +89,7 @@ class Held:
             raise Unsupported("the rows of the source are too large to be held here")
         return SourceRows(self.columns, self.arrow)
 
-    def left(self, joined: Sequence[Joined]) -> tuple[Held, Sequence[Joined]]:
+    def left(self, joined: Sequence[Joined]) -> tuple[MergeSource, Sequence[Joined]]:
         """If the source is in memory, the source without the rows that joins have matched whose results are in memory,
         and the other joins.
         """
@@ -118,7 +118,7 @@ def _try_arrow_type(field: T.StructField) -> DataType | None:
     return delta_type(field.dataType, field.name)
 
 
-def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held:
+def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> MergeSource:
     """Evaluate a source once, and keep its rows, numbered, in memory or in a hidden folder below ``root/folder``.
 
     Raises:
@@ -127,32 +127,32 @@ def hold(spark: SparkSession, source: DataFrame, root: str, folder: str) -> Held
     """
     with translate_errors("the source of the MERGE", root):
         schema = T.StructType([to_kept_field(column_field) for column_field in source.schema])
-        collected = try_first(lambda: _at_once(source, is_here=is_here(spark, root)))
+        collected = try_first(lambda: _at_once(source, is_here=is_local(spark, root)))
         if collected is not None:
             return _few(_with_numbers(collected), schema, collected.nbytes)
         rows = source.select("*", F.monotonically_increasing_id().alias("number"))
         subfolder = f"{folder}/_source-{uuid4().hex}"
         url, files = keep(spark, rows, root, subfolder), few_rows.files_in(root, subfolder)
         if files is None:
-            return Held(url, schema, *size_of(spark, url))
-        most = MOST_BYTES if is_here(spark, root) else few_rows.MOST_BYTES
+            return MergeSource(url, schema, *size_of(spark, url))
+        most = MOST_BYTES if is_local(spark, root) else few_rows.MOST_BYTES
         count, arrow_rows = few_rows.count_and_read_rows(root, files, T.StructType([*schema, _NUMBER]), most)
         size = sum(file.size for file in files)
         if arrow_rows is not None and few_rows.are_few(schema, count) and arrow_rows.nbytes <= few_rows.MOST_BYTES:
             return _few(_renumber(arrow_rows), schema, size, url)
-        return Held(url, schema, count, size, arrow=arrow_rows)
+        return MergeSource(url, schema, count, size, arrow=arrow_rows)
 
 
-def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> Held:
-    return Held(url, schema, len(rows), size, rows, rows)
+def _few(rows: pa.Table, schema: T.StructType, size: int, url: str = "") -> MergeSource:
+    return MergeSource(url, schema, len(rows), size, rows, rows)
 
 
-def try_hold_here(spark: SparkSession, source: pa.Table | TableRows) -> Held | None:
+def try_hold_in_memory(spark: SparkSession, source: pa.Table | TableRows) -> MergeSource | None:
     """A source that does not need Spark, as if it had been kept; None if it is not small, or needs Spark after all."""
     return _of_arrow(source) if isinstance(source, pa.Table) else _of_table(spark, source)
 
 
-def _of_arrow(source: pa.Table) -> Held | None:
+def _of_arrow(source: pa.Table) -> MergeSource | None:
     columns = from_arrow(source.schema)
     schema = spark_schema(columns)
     if not few_rows.are_few(schema, len(source)) or source.nbytes > few_rows.MOST_BYTES:
@@ -173,10 +173,10 @@ def _size(files: FileSet) -> int:
     return pc.sum(files.files["size"]).as_py() or 0
 
 
-def _of_table(spark: SparkSession, source: TableRows) -> Held | None:
+def _of_table(spark: SparkSession, source: TableRows) -> MergeSource | None:
     if _size(source.files) > _SMALL_BYTES:
         return None
-    rows = try_first(lambda: finding.live(site_of(spark, source.files.root), source.files))
+    rows = try_first(lambda: finding.fetch_live(site_of(spark, source.files.root), source.files))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
     return _few(
@@ -211,7 +211,7 @@ def to_kept_field(field: T.StructField) -> T.StructField:
     return T.StructField(field.name, field.dataType, True, metadata)
 
 
-def source_frame(spark: SparkSession, held: Held, names: Names) -> DataFrame:
+def source_frame(spark: SparkSession, held: MergeSource, names: Names) -> DataFrame:
     """The rows of a source under its alias, with their numbers."""
     schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
     is_known = held.here is not None or held.url
@@ -219,7 +219,7 @@ def source_frame(spark: SparkSession, held: Held, names: Names) -> DataFrame:
     return rows.alias(names.source)
 
 
-def few_values(spark: SparkSession, held: Held, column_name: str, limit: int) -> list[Any] | None:
+def few_values(spark: SparkSession, held: MergeSource, column_name: str, limit: int) -> list[Any] | None:
     """The distinct values of a column of the kept rows; None if there are more than ``limit``."""
     rows = read_scratch(spark, [held.place], T.StructType([*held.schema, _NUMBER]))
     values = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()

@@ -39,7 +39,7 @@ from anabranch._protocol.schema.types import Struct
 from anabranch._spark.columns.types import arrow_rows, column, spark_schema
 from anabranch._spark.frames.dataframe_source import with_source_alias
 from anabranch._spark.frames.failures import translate_errors
-from anabranch._spark.reading.raw_rows import Opened, open_files
+from anabranch._spark.reading.raw_rows import RawRows, open_files
 from anabranch._spark.reading.row_positions import is_in_words, with_facts, word_lists
 from anabranch.errors import ChangeFilesMissing, MissingDataFile
 from anabranch.errors.rows import may_show_rows, without_partitions
@@ -133,7 +133,7 @@ def _open_change_files(
     changed_files: pa.Table,
     schema: Struct | None = None,
     layouts: dict[str, Struct] | None = None,
-) -> Opened:
+) -> RawRows:
     """All rows of these files, each opened once. Raises ChangeFilesMissing if one is gone."""
     paths = changed_files["path"].to_pylist()
     first = {path: i for i, path in reversed(list(enumerate(paths)))}
@@ -176,7 +176,7 @@ def _plain(path: str) -> str:
     return re.sub("/+", "/", path)
 
 
-def _spark_file_names(opened: Opened, changed_files: pa.Table) -> list[str]:
+def _spark_file_names(opened: RawRows, changed_files: pa.Table) -> list[str]:
     """Spark's name for the file of each of these changes."""
     shown = {place.log: place.shown for place in opened.places}
     return [shown[path] for path in changed_files["path"].to_pylist()]

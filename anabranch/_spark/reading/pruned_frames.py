@@ -35,7 +35,7 @@ _spelled = cache("spellings of tables' files", 1000)
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScanOrigin:
     """How a frame of a table's rows was made. It does not refer to the frame itself, which can thus be
     garbage-collected.
 
@@ -59,7 +59,7 @@ class Scanned:
         """Whether the filter goes into parts, and the steps applied to the frame are repeated."""
         return len(self.parts) > 1
 
-    def then(self, frame: DataFrame, step: Step) -> Scanned:
+    def then(self, frame: DataFrame, step: Step) -> ScanOrigin:
         """The description of the frame after one more step."""
         return replace(self, finish=_chain_steps(self.finish, step), before=(*self.before, frame))
 
@@ -107,7 +107,7 @@ def _are_spelled_as_expected(spark: SparkSession, root: str, file_places: Sequen
     """
     base = spark_root(spark, root)
     unknown = {key: place for place in file_places if (key := (base, _odd_part(place.log))) not in _spelled}
-    if len(unknown) > _ASKED or (unknown and not are_said(spark, root, list(unknown.values()))):
+    if len(unknown) > _ASKED or (unknown and not have_expected_paths(spark, root, list(unknown.values()))):
         return False
     _spelled.update(dict.fromkeys(unknown, True))
     return True
@@ -121,7 +121,7 @@ def _odd_part(path: str) -> str:
     return "" if _PLAIN.fullmatch(folder) else folder
 
 
-def are_said(spark: SparkSession, root: str, file_places: Sequence[Place]) -> bool:
+def have_expected_paths(spark: SparkSession, root: str, file_places: Sequence[Place]) -> bool:
     """Whether Spark itself, which opens these files for the check, spells their paths as expected."""
     readers = [literal(place.reader) for place in file_places]
     read = spark.read.schema(T.StructType()).options(**read_options()).parquet(*readers)

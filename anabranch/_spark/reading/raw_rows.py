@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.layout.addresses import Address, address_of, free_name
 from anabranch._protocol.layout.file_sets import FileSet, Marks
 from anabranch._protocol.partitions import map_column, names_no_instant, partition_arrays
@@ -51,7 +51,7 @@ def read_options() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Opened:
+class RawRows:
     """All rows of some files: the schema's columns, those of `address_of`, and perhaps more."""
 
     spark: SparkSession
@@ -60,7 +60,7 @@ class Opened:
     file: str
     places: tuple[Place, ...]
 
-    def with_mark_flag(self, marks: Marks) -> tuple[Opened, Column]:
+    def with_mark_flag(self, marks: Marks) -> tuple[RawRows, Column]:
         """The same rows, and a boolean column that is TRUE for marked rows. Files may have no marks."""
         marks_by_file = {place.shown: marks.get(place.log, BitMap64()) for place in self.places}
         rows, mark = is_marked(self.spark, self.rows, self.file, self.address.row, marks_by_file)
@@ -79,7 +79,7 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     return read if is_unchanged else read.select(*_logical(files.schema))
 
 
-def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metadata: bool = False) -> Opened:
+def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metadata: bool = False) -> RawRows:
     """All rows of these files with their addresses; with ``ids`` if the table tracks its rows, and with Spark's
     ``_metadata`` column on request.
 
@@ -101,7 +101,7 @@ def open_files(spark: SparkSession, files: FileSet, *, ids: bool = False, metada
     rows = _with(spark, rows, files.schema, file, file_places, {**facts, **id_defaults})
     if tracked is not None:
         rows = row_ids.resolve_row_ids(rows, tracked, address.row, *id_defaults)
-    return Opened(spark, rows, address, file, tuple(file_places))
+    return RawRows(spark, rows, address, file, tuple(file_places))
 
 
 def _with_addresses(
@@ -111,7 +111,7 @@ def _with_addresses(
     whole: bool,
     file: str,
     row: str,
-    tracked: Tracked | None,
+    tracked: HiddenColumns | None,
     shown: bool,
 ) -> DataFrame:
     """The rows with their addresses, and the ids that their files store. Files with other physical names are read

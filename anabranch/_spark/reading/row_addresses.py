@@ -21,7 +21,7 @@ from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.addresses import Address, address_of
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._protocol.storing import Computed
+from anabranch._protocol.storing import ComputedExpression
 from anabranch._spark.columns.types import column, quote_identifier, spark_schema
 from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.reading.row_positions import file_keys
@@ -50,7 +50,7 @@ def find(spark: SparkSession, files: FileSet, condition: Condition) -> dict[str,
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
+class AliasedColumn:
     """A Column that may refer to the table's columns by an alias."""
 
     column: Column
@@ -70,21 +70,21 @@ def _check(spark: SparkSession, files: FileSet, condition: Condition) -> None:
 
 def as_column(value: object, spark: SparkSession) -> Column:
     """An expression as a Column; it may be SQL text, or a Column already."""
-    value = value.expression if isinstance(value, Computed) else value
-    if isinstance(value, Named):
+    value = value.expression if isinstance(value, ComputedExpression) else value
+    if isinstance(value, AliasedColumn):
         return value.column
     return expression(value, spark) if isinstance(value, str) else value  # type: ignore[return-value]
 
 
 def is_text(value: object) -> bool:
     """Whether an expression is SQL text. Of a Column only Spark knows to which DataFrame it is bound."""
-    return isinstance(value.expression if isinstance(value, Computed) else value, str)
+    return isinstance(value.expression if isinstance(value, ComputedExpression) else value, str)
 
 
 def alias_for_expressions(rows: DataFrame, expressions: Iterable[object]) -> DataFrame:
     """The rows under the alias that the expressions use for them, if any."""
-    plain = [value.expression if isinstance(value, Computed) else value for value in expressions]
-    aliases = {named.alias for named in plain if isinstance(named, Named)}
+    plain = [value.expression if isinstance(value, ComputedExpression) else value for value in expressions]
+    aliases = {named.alias for named in plain if isinstance(named, AliasedColumn)}
     return rows.alias(aliases.pop()) if aliases else rows
 
 

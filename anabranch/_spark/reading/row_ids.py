@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.layout.addresses import free_name
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._spark.columns.types import column
@@ -32,7 +32,7 @@ def defaults_from_log(files: FileSet) -> dict[str, pa.Array]:
     }
 
 
-def resolve_row_ids(rows: DataFrame, tracked: Tracked, position: str, first_id: str, version: str) -> DataFrame:
+def resolve_row_ids(rows: DataFrame, tracked: HiddenColumns, position: str, first_id: str, version: str) -> DataFrame:
     """Fill the hidden columns with ids and commit versions where files do not store any."""
     default_id = column(first_id) + column(position)
     return rows.withColumns(

@@ -24,7 +24,7 @@ DEFAULT = StorageLevel.MEMORY_AND_DISK_DESER
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedRows:
     """Cached rows of a table.
 
     Attributes:
@@ -39,7 +39,7 @@ class Kept:
     level: StorageLevel
 
 
-_kept: PerSession[dict[str, Kept]] = hold(
+_kept: PerSession[dict[str, CachedRows]] = hold(
     "cached tables", "a session's own, as many as it has asked for and has not given up"
 )(PerSession())
 
@@ -55,15 +55,15 @@ def level_of(name: str | None) -> StorageLevel:
     return level
 
 
-def keep(spark: SparkSession, table: str, entry: Kept) -> None:
+def cache_rows(spark: SparkSession, table: str, entry: CachedRows) -> None:
     """Cache rows of a table, in place of those cached before."""
     with _kept.lock:
-        let_go(spark, table)
+        release(spark, table)
         entry.rows.persist(entry.level)
         _kept.setdefault(spark, {})[table] = entry
 
 
-def let_go(spark: SparkSession, table: str) -> None:
+def release(spark: SparkSession, table: str) -> None:
     """Release the cached rows of a table, if any."""
     with _kept.lock:
         entry = _kept.get(spark, {}).pop(table, None)
@@ -71,13 +71,13 @@ def let_go(spark: SparkSession, table: str) -> None:
             entry.rows.unpersist()
 
 
-def is_kept(spark: SparkSession, table: str) -> bool:
+def is_cached(spark: SparkSession, table: str) -> bool:
     """Whether rows of a table are cached, and Spark was not told by other means to drop them."""
     entry = _kept.get(spark, {}).get(table)
     return entry is not None and not _is_cleared(entry.rows)
 
 
-def find_kept_rows(
+def find_cached_rows(
     spark: SparkSession, table: str, owner: Hashable, state: Hashable, newer: Callable[[], DataFrame] | None
 ) -> DataFrame | None:
     """The cached rows of a table in this state; None if there are none.
@@ -89,25 +89,25 @@ def find_kept_rows(
     if entry is None:
         return None
     if _is_cleared(entry.rows) or (newer is not None and entry.owner != owner):
-        let_go(spark, table)
+        release(spark, table)
         return None
     if (entry.owner, entry.state) == (owner, state):
         return _apart(entry.rows)
     if newer is None:
         return None
     rows = newer()
-    keep(spark, table, Kept(owner, state, rows, entry.level))
+    cache_rows(spark, table, CachedRows(owner, state, rows, entry.level))
     return _apart(rows)
 
 
-def is_held(rows: DataFrame) -> bool:
+def is_persisted(rows: DataFrame) -> bool:
     """Whether Spark caches these rows, or will as soon as they are read."""
     return bool(rows.storageLevel.useMemory or rows.storageLevel.useDisk)
 
 
 def _is_cleared(rows: DataFrame) -> bool:
     """Whether Spark was told by other means to drop them."""
-    return not is_held(rows)
+    return not is_persisted(rows)
 
 
 def _apart(rows: DataFrame) -> DataFrame:

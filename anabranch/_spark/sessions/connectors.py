@@ -76,7 +76,7 @@ _NO_BUCKET = re.compile(r"UnknownStoreException|NoSuchBucket|The specified (?:bu
 _BUCKET = re.compile(r"\b(?:s3a?|gs|abfss?)://([^/\s'`\":]+)")
 
 
-def check_reached(error: Exception, table: str) -> None:
+def check_reachable(error: Exception, table: str) -> None:
     """Raise an error if Spark's exception shows that it cannot reach the store of a table.
 
     Raises:

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from anabranch._spark.sessions.settings import find_settings
 from anabranch._spark.sessions.working_folder import working_folder
-from anabranch._storage.told import telling
+from anabranch._storage.told import use_settings
 
 _HADOOP = "spark.hadoop."
 _Door = TypeVar("_Door")
 
 
-def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> AbstractContextManager[None]:
+def use_session_settings(spark: SparkSession, given: Mapping[str, str] | None = None) -> AbstractContextManager[None]:
     """Within the block, buckets are opened with this session's settings, unless the environment has its own, and paths
     without a scheme are resolved as by the session.
 
@@ -34,7 +34,7 @@ def speaking(spark: SparkSession, given: Mapping[str, str] | None = None) -> Abs
         >>> with speaking(spark):
         ...     open_log("s3a://lake/events")
     """
-    return telling(spark, partial(settings_of, spark), given, partial(working_folder, spark))
+    return use_settings(spark, partial(settings_of, spark), given, partial(working_folder, spark))
 
 
 def settings_of(spark: SparkSession, prefixes: tuple[str, ...]) -> dict[str, str]:
@@ -55,7 +55,7 @@ def settings_as_texts(given: Mapping[Any, Any]) -> dict[str, str]:
     return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
-def speaks(door: type[_Door]) -> type[_Door]:
+def uses_session_settings(door: type[_Door]) -> type[_Door]:
     """Decorate a class so that its methods use the settings of its session: its ``_spark``, its ``spark`` or its
     engine's; and its own additional settings, ``_file_settings``.
 
@@ -65,16 +65,16 @@ def speaks(door: type[_Door]) -> type[_Door]:
     """
     for name, method in list(vars(door).items()):
         if isfunction(method) and not name.startswith("_"):
-            setattr(door, name, speaking_method(method))
+            setattr(door, name, with_session_settings(method))
     return door
 
 
-def speaking_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method of a door so that it uses its session's settings; `speaks` does this for all methods."""
+def with_session_settings(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method so that it uses its session's settings; `uses_session_settings` does so for all methods."""
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with speaking(_session_of(self), vars(self).get("_file_settings")):
+        with use_session_settings(_session_of(self), vars(self).get("_file_settings")):
             return method(self, *args, **kwargs)
 
     return run

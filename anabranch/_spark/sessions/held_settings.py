@@ -26,7 +26,7 @@ _held: PerSession[dict[str, _Override]] = hold("held settings", "they go when a 
 
 
 @contextmanager
-def hold_setting(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
+def override_setting(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
     """Give the setting this value within the block; of concurrent blocks the latest value applies."""
     with _held.lock:
         overrides = _held.setdefault(spark, {})

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pyspark.sql import SparkSession
 
-from anabranch._spark.sessions.held_settings import hold_setting
+from anabranch._spark.sessions.held_settings import override_setting
 from anabranch._spark.sessions.session import is_connect
 
 SETTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -29,4 +29,4 @@ def few_tasks(spark: SparkSession, root: str, paths: int) -> AbstractContextMana
     if paths <= _IN_THE_DRIVER or is_connect(spark):
         return nullcontext()
     tasks = -(-paths // _PER_TASK[root.startswith(("/", "file:"))])
-    return hold_setting(spark, SETTING, str(tasks)) if tasks < int(spark.conf.get(SETTING) or 0) else nullcontext()
+    return override_setting(spark, SETTING, str(tasks)) if tasks < int(spark.conf.get(SETTING) or 0) else nullcontext()

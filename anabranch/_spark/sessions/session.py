@@ -123,7 +123,7 @@ def merges_schema(spark: SparkSession) -> bool:
     return (spark.conf.get(MERGES_SCHEMA, None) or "").strip().lower() == "true"
 
 
-def reads_beyond(spark: SparkSession) -> bool:
+def allows_reads_beyond_newest(spark: SparkSession) -> bool:
     """Whether changes may be requested beyond the newest version, by delta-spark's setting of this name."""
     return (spark.conf.get(READS_BEYOND, None) or "").strip().lower() == "true"
 

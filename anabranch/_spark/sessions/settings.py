@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from anabranch._protocol import settings
-from anabranch._protocol.session_says import Said, honouring, is_said
+from anabranch._protocol.session_says import SessionSettings, apply_settings, has_settings
 from anabranch._spark.sessions.session import HIDDEN, is_connect
 from anabranch._spark.sessions.sql_text import exact_sql
 from anabranch.errors import UnknownSetting
@@ -56,14 +56,14 @@ def honour_settings(spark: SparkSession, verb: str) -> Iterator[None]:
         >>> with honour_settings(spark, "DELETE"):
         ...     Delete("/data/flights", where).run(engine)
     """
-    if is_said():
+    if has_settings():
         yield
         return
     token = _command.set((spark, {}))
     try:
         values = _read(spark)
         settings.check(values, verb)
-        with honouring(_build_said(spark, values)) as context:
+        with apply_settings(_build_said(spark, values)) as context:
             yield
     finally:
         _command.reset(token)
@@ -140,9 +140,9 @@ def setting(spark: SparkSession, name: str, default: bool) -> bool:
     return settings.flag({} if value is None else {name: value}, name, default)
 
 
-def _build_said(spark: SparkSession, values: Mapping[str, str]) -> Said:
+def _build_said(spark: SparkSession, values: Mapping[str, str]) -> SessionSettings:
     compacts, widens = values.get(settings.COMPACTS), values.get(settings.WIDENS, "always")
-    return Said(
+    return SessionSettings(
         user_metadata=values.get(settings.USER_METADATA),
         app_id=values.get(settings.TXN_APP_ID),
         txn_version=values.get(settings.TXN_VERSION),

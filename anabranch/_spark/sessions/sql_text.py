@@ -98,7 +98,7 @@ def sql_from_parts(spark: SparkSession, parts: Sequence[Part], args: Arguments =
 # -- DataFrames in a user's text ---------------------------------------------------------------------------------------
 
 
-class Placed:
+class PlacedFrame:
     """A DataFrame that a user puts into a text, ``{df}``: formatted it is a name, and ``{df.x}`` is its column."""
 
     def __init__(self, frame: DataFrame) -> None:
@@ -128,7 +128,7 @@ def in_views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
             frame.sparkSession.catalog.dropTempView(name)
 
 
-def cut(text: str, frames: Mapping[str, DataFrame]) -> list[Part]:
+def split_at_frames(text: str, frames: Mapping[str, DataFrame]) -> list[Part]:
     """Split a text at the names of DataFrames, and replace these by the DataFrames."""
     if not frames:
         return [text]

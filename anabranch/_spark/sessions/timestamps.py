@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pyspark.sql import SparkSession
 
-from anabranch._spark.sessions.held_settings import hold_setting
+from anabranch._spark.sessions.held_settings import override_setting
 
 SETTING = "spark.sql.parquet.outputTimestampType"
 MICROS = "TIMESTAMP_MICROS"
@@ -23,7 +23,7 @@ version.
 
 def in_micros(spark: SparkSession) -> AbstractContextManager[None]:
     """Within the block, writes use INT64 timestamps, also before Spark 4.2 and while other threads write."""
-    return nullcontext() if _option_counts(spark.version) else hold_setting(spark, SETTING, MICROS)
+    return nullcontext() if _option_counts(spark.version) else override_setting(spark, SETTING, MICROS)
 
 
 def _option_counts(version: str) -> bool:

@@ -16,7 +16,7 @@ from anabranch._arrow.orders import Output
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._spark.sessions.writer_settings import footer_metadata
-from anabranch._spark.writing.arrow_packing import SMALL_BYTES, is_able, run_on_executors, slots_here
+from anabranch._spark.writing.arrow_packing import SMALL_BYTES, can_run_arrow, local_slots, run_on_executors
 from anabranch._spark.writing.sites import site_of
 
 _logger = logging.getLogger(__name__)
@@ -35,12 +35,12 @@ def try_cluster(
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         PySparkException, Py4JJavaError: the job was cancelled.
     """
-    if not is_able(spark):
+    if not can_run_arrow(spark):
         return False
     task = clustering.ordering(site_of(spark, files.root), files, curve, outputs, folder, moves, footer_metadata(spark))
     if task is None:
         return False
-    slots = slots_here(spark)
+    slots = local_slots(spark)
     values = {**task.said, "threads": clustering.threads(slots)}
     results = _run_in_process(values, slots) if slots or task.size <= SMALL_BYTES else _run_on_executor(spark, values)
     return clustering.adopt_outputs(results, values)

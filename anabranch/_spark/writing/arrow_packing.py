@@ -61,13 +61,13 @@ def pack_bins(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
         InvalidPartitionValue, MissingDataFile, CorruptLog, UnknownStore: the files cannot be read.
         PySparkException, Py4JJavaError: the job was cancelled.
     """
-    if not bins or not is_able(spark):
+    if not bins or not can_run_arrow(spark):
         return frozenset()
     site, says = site_of(spark, bins[0][0].root), writer_settings.footer_metadata(spark)
     candidates = [number for number, (files, _) in enumerate(bins) if fits(site, files)]
     tasks_or_none = (task_of(site, number, *bins[number], says) for number in candidates)
     tasks = [task for task in tasks_or_none if task is not None]
-    packed, slots = set[int](), slots_here(spark)
+    packed, slots = set[int](), local_slots(spark)
     if slots or sum(task.size for task in tasks) <= SMALL_BYTES:
         packed.update(adopt_attempts(tasks, run_here(tasks, slots or _SMALL_WORKERS)))
     else:
@@ -79,12 +79,12 @@ def pack_bins(spark: SparkSession, bins: Sequence[Bin]) -> frozenset[int]:
 # -- whether Arrow can -------------------------------------------------------------------------------------------------
 
 
-def is_able(spark: SparkSession) -> bool:
+def can_run_arrow(spark: SparkSession) -> bool:
     """Whether executors are not known to lack Arrow, and the session has no settings that Arrow cannot honour."""
     return spark not in _unable and writer_settings.are_plain(spark)
 
 
-def slots_here(spark: SparkSession) -> int:
+def local_slots(spark: SparkSession) -> int:
     """Number of tasks that the session runs at once in this process; 0 if executors are elsewhere. Threads then do the
     same work, and no worker has to start.
     """

@@ -31,12 +31,12 @@ def rebalance_rows(spark: SparkSession, rows: DataFrame, partition_columns: Sequ
     """The rows, shuffled into few parts by their partition columns, if the rules of table and command request that and
     adaptive execution is on.
     """
-    if not is_wished(rules, optimizes_writes(spark)) or str(spark.conf.get(_ADAPTS)).lower() != "true":
+    if not is_requested(rules, optimizes_writes(spark)) or str(spark.conf.get(_ADAPTS)).lower() != "true":
         return rows
     return rows.hint("rebalance", parts(partition_columns), *map(quote_identifier, partition_columns))
 
 
-def is_wished(rules: Rules, session: bool | None) -> bool:
+def is_requested(rules: Rules, session: bool | None) -> bool:
     """Whether few files are requested: by the command, otherwise by the session, otherwise by the table.
 
     Example:

@@ -47,7 +47,7 @@ def writing_site(spark: SparkSession, files: FileSet, *, obeys: bool = True) -> 
     return replace(site, says=writer_settings.footer_metadata(spark), spells=False, altered=altered)
 
 
-def is_here(spark: SparkSession, root: str) -> bool:
+def is_local(spark: SparkSession, root: str) -> bool:
     """Whether a table is on a disk, and Spark's executors are threads of this machine."""
     return _is_here(spark, open_store(root))
 

@@ -26,16 +26,16 @@ from anabranch._protocol.actions import empty_files
 from anabranch._protocol.iceberg import folder_key
 from anabranch._protocol.layout.addresses import free_name
 from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
-from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.partitions import HIVE_NULL
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.assignments import Path, leaves
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._protocol.schema.voids import check_writable, type_in_files
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._spark.columns.members import Given, is_set, rebuilt
+from anabranch._spark.columns.members import Assignments, is_set, rebuild_column
 from anabranch._spark.columns.physical_names import is_stored_as_it_is, to_file_column
-from anabranch._spark.columns.rules import Writing, obeying
+from anabranch._spark.columns.rules import Writing, enforce_rules
 from anabranch._spark.columns.type_fit import fit_to_schema, present_columns
 from anabranch._spark.columns.types import arrow_rows, column, tree_reduce
 from anabranch._spark.frames.failures import format_expression, translate_errors
@@ -79,7 +79,7 @@ def write(
     root: str,
     folder: str,
     rules: Rules = NONE,
-) -> Written:
+) -> WrittenFiles:
     """Write rows below ``root/folder``, fitted to a schema.
 
     Args:
@@ -96,7 +96,7 @@ def write(
     """
     with translate_errors("the rows to write", root):
         writings = [Writing(F.lit(True), present_columns(rows, schema), new=True)]
-        obedient = obeying(fit_to_schema(rows, schema, root, rules), schema, rules, writings, root)
+        obedient = enforce_rules(fit_to_schema(rows, schema, root, rules), schema, rules, writings, root)
         files = FileSet(root, schema, tuple(partition_columns), empty_files(), {}, rules)
         written = put_few(obedient, files, folder, inf) if rows.isLocal() else None
         if written is not None:
@@ -106,7 +106,9 @@ def write(
         return None
 
 
-def update(spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> Written:
+def update(
+    spark: SparkSession, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str
+) -> WrittenFiles:
     """Write the new images of exactly the marked rows, selected by position: no condition is evaluated again.
 
     Args:
@@ -188,12 +190,16 @@ def assign_where(
         return with_values.select(*images)
     flag = free_name("__anabranch_changed", files.schema.names)
     rows, writing = with_values.select(*images, where.alias(flag)), Writing(column(flag), frozenset(assignments))
-    return obeying(rows, files.schema, files.rules, [writing], files.root, beside=[*beside, *names_of(files)])
+    return enforce_rules(rows, files.schema, files.rules, [writing], files.root, beside=[*beside, *names_of(files)])
 
 
 def _image(field: Field, new: Mapping[Path, str], types: T.StructType, where: Column, table: str) -> Column:
     old = column(field.name)
-    return F.when(where, rebuilt(field, old, Given(new, types, table))).otherwise(old) if is_set(field, new) else old
+    return (
+        F.when(where, rebuild_column(field, old, Assignments(new, types, table))).otherwise(old)
+        if is_set(field, new)
+        else old
+    )
 
 
 def partition_text(value: Column, data_type: str) -> Column:
@@ -311,7 +317,7 @@ def _columns_and_folders(
     return [*data, *values], folders
 
 
-def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> Written:
+def put_few(rows: DataFrame, files: FileSet, folder: str, count: float) -> WrittenFiles:
     """Write rows as `write_into` does, but without a writing job. None if nothing was written, because the rows are not
     few, or Arrow cannot compute some of them.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from anabranch._spark.frames.failures import translate_errors
-from anabranch._spark.sessions.cached_rows import Kept, keep, let_go, level_of
+from anabranch._spark.sessions.cached_rows import CachedRows, cache_rows, level_of, release
 from anabranch._sql.executor import temporary_views
 from anabranch._sql.executor.running import Running, state_of
 from anabranch._sql.grammar.values import CacheTable, UncacheTable
@@ -24,13 +24,13 @@ def cache(statement: CacheTable, run: Running) -> DataFrame:
     """
     snapshot, level = run.snapshot(statement.table), level_of(statement.level)
     rows = run.engine.to_df(file_set(snapshot))
-    keep(run.spark, snapshot.table, Kept(*state_of(snapshot), rows, level))
+    cache_rows(run.spark, snapshot.table, CachedRows(*state_of(snapshot), rows, level))
     if not statement.lazy:
         try:
             with translate_errors("CACHE TABLE", snapshot.table, snapshot.version):
                 rows.count()
         except BaseException:
-            let_go(run.spark, snapshot.table)
+            release(run.spark, snapshot.table)
             raise
     return run.nothing()
 
@@ -59,5 +59,5 @@ def cache_view(statement: CacheView, run: Running) -> DataFrame:
 
 def uncache(statement: UncacheTable, run: Running) -> DataFrame:
     """UNCACHE TABLE; returns no rows, and does nothing if the table is not cached."""
-    let_go(run.spark, open_log(statement.table.location).table)
+    release(run.spark, open_log(statement.table.location).table)
     return run.nothing()

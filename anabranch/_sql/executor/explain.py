@@ -20,11 +20,11 @@ from anabranch._expressions.blocks import strip_qualifiers
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.assignments import Path, leaves
 from anabranch._protocol.schema.types import Struct
 from anabranch._protocol.steps import OF_A_QUERY, WRITE_ROWS, RowPlan, Step
-from anabranch._protocol.storing import Computed, cast_to_column
+from anabranch._protocol.storing import ComputedExpression, cast_to_column
 from anabranch._spark.columns.types import quote_identifier
 from anabranch._spark.merging.merge_source import reading, source_columns
 from anabranch._spark.sessions.sql_text import exact_sql
@@ -156,7 +156,7 @@ def _value_lines(values: Mapping[str, Any], schema: Struct) -> Iterator[str]:
         yield f"  SET {'.'.join(path)}: {_format_reason(store_reason)}"
 
 
-def _matching_lines(matching: Matching, schema: Struct) -> Iterator[str]:
+def _matching_lines(matching: MergePlan, schema: Struct) -> Iterator[str]:
     """Describe where each expression of a MERGE is computed."""
     keys = ", ".join(ours for ours, _ in matching.keys)
     reason = matching.rest.reason if keys else "it requires no column of the table to equal one of the source"
@@ -166,7 +166,7 @@ def _matching_lines(matching: Matching, schema: Struct) -> Iterator[str]:
             how = _format_reason(_condition_reason(clause.condition.computation))
             yield f"  WHEN {clause.when.upper()} AND {clause.condition}: {how}"
         for path, value in leaves(clause.values):
-            if isinstance(value, Computed):
+            if isinstance(value, ComputedExpression):
                 how = _format_reason(_store_reason(value.computation, path, schema))
                 yield f"  {clause.action.upper()} {'.'.join(path)}: {how}"
 

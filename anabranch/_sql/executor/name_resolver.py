@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from anabranch._catalog import entries, named_tables
 from anabranch._catalog.entry import Entry, StoredView
-from anabranch._catalog.named_tables import Named
+from anabranch._catalog.named_tables import NamedTable
 from anabranch._catalog.names import OURS, Name, name_to_sql
 from anabranch._catalog.resolver import Resolver
 from anabranch._expressions.dialect import TokenizedText, tokenize
@@ -58,7 +58,7 @@ class Names(Resolver):
 
     def __init__(self, spark: SparkSession, formats: frozenset[str] = OURS) -> None:
         super().__init__(spark, formats)
-        self.new: dict[Name, Named] = {}
+        self.new: dict[Name, NamedTable] = {}
         self.frame_views: dict[Name, str] = {}
         self._reads = self._takes_names = False
         self._views: dict[Name, View] = {}
@@ -121,7 +121,7 @@ class Names(Resolver):
     def catalog_location(self, name: Name) -> Location | View | None:
         """As `location`, for the catalog's entry of this name, even if a temporary view hides it."""
         path = self.path(name)
-        return self.location(entries.whole(self._spark, name)) if path is None else path
+        return self.location(entries.complete_name(self._spark, name)) if path is None else path
 
     def entry(self, name: Name) -> Entry | None:
         """Return the catalog entry of a table that the statement has looked up."""
@@ -180,7 +180,7 @@ class Names(Resolver):
             return path
         if not self.makes(making):
             return None
-        planned = self.new[name] = named_tables.place(self._spark, name, making.location, or_foreign=True)
+        planned = self.new[name] = named_tables.locate(self._spark, name, making.location, or_foreign=True)
         # CREATE TABLE compares its LOCATION clause with this.
         return planned.location if making.location is None else making.location
 

@@ -11,11 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from anabranch._catalog import entries, named_tables
-from anabranch._catalog.named_tables import Named
+from anabranch._catalog.named_tables import NamedTable
 from anabranch._catalog.names import name_to_sql
 from anabranch._catalog.view_entries import ddl
 from anabranch._log.snapshot import Snapshot
-from anabranch._spark.sessions.cached_rows import let_go
+from anabranch._spark.sessions.cached_rows import release
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running
 from anabranch._sql.grammar import row_values
@@ -48,7 +48,7 @@ def run(
             _refuse_drop(statement)
         else:
             named_tables.drop(run.spark, entry)
-            let_go(run.spark, open_log(entry.location).table)
+            release(run.spark, open_log(entry.location).table)
         return run.nothing()
     if isinstance(statement, v.RenameTable):
         if entry is None:
@@ -83,7 +83,7 @@ def _refuse_drop(statement: v.DropTable) -> None:
 
 
 def _create_table(
-    statement: v.CreateTable | v.CloneTable, target: Named, run: Running, plain: Callable[[], DataFrame]
+    statement: v.CreateTable | v.CloneTable, target: NamedTable, run: Running, plain: Callable[[], DataFrame]
 ) -> DataFrame:
     if target.foreign or (target.entry is not None and not statement.replaces):
         if statement.if_not_exists:
@@ -93,7 +93,7 @@ def _create_table(
         raise UnknownTable(name=name_to_sql(target.name))
     existing = None if target.managed or statement.replaces else open_log(target.location).newest()
     try:
-        with named_tables.naming(run.spark, target):
+        with named_tables.register_name(run.spark, target):
             if existing is None or not isinstance(statement, v.CreateTable) or statement.query or statement.like:
                 return plain()
             _check_same(statement, existing, target.location)

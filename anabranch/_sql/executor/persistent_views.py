@@ -42,7 +42,7 @@ def create(statement: CreateView, run: Running) -> DataFrame:
             columns than its query.
         SqlSyntaxError, SqlAnalysisError: Spark cannot parse or analyse its query.
     """
-    spark, name = run.spark, entries.whole(run.spark, statement.name)
+    spark, name = run.spark, entries.complete_name(run.spark, statement.name)
     if _is_existing(spark, name, statement):
         return run.nothing()
     if any(reference.view is not None and reference.view.reads(name) for reference in statement.query.references):
@@ -73,14 +73,14 @@ def alter(statement: AlterView, run: Running) -> DataFrame:
         UnknownTable: there is no such view. RecursiveView, TemporaryInView, InvalidOption, SqlSyntaxError,
         SqlAnalysisError: as for `create`.
     """
-    spark, name = run.spark, entries.whole(run.spark, statement.name)
+    spark, name = run.spark, entries.complete_name(run.spark, statement.name)
     if entries.is_temporary(spark, statement.name):
         is_global = len(statement.name) > 1
         temporary = CreateTempView(statement.name[-1], statement.query, None, True, is_global)
         return temporary_views.create(temporary, run)
     if not statement.query.references:
         return _convert_to_spark_view(statement, run)
-    existing = entries.see(spark, name)
+    existing = entries.find_item(spark, name)
     if existing is None or not existing.is_view or entries.find(spark, name) is not None:
         raise UnknownTable(name=name_to_sql(name))
     properties = {
@@ -115,7 +115,7 @@ def _is_existing(spark: SparkSession, name: Name, statement: CreateView) -> bool
     Raises:
         NameTaken, UnknownSchema, NoPlaceForNames: a view of this name cannot be created.
     """
-    existing = entries.see(spark, name)
+    existing = entries.find_item(spark, name)
     if existing is None:
         check_place(spark, name)
         return False
@@ -167,12 +167,12 @@ def _qualify_names(query: Query, text: str, spark: SparkSession) -> str:
 def _qualifying_edit(mention: Found, tokens: list[Token], known_starts: set[int], spark: SparkSession) -> Edit | None:
     """Return the edit that writes a name in full; None if it is full, or not in a catalog, like a file's."""
     start, stop = tokens[mention.first].start, tokens[mention.after - 1].end + 1
-    existing = None if start in known_starts or len(mention.parts) > 2 else entries.see(spark, mention.parts)
+    existing = None if start in known_starts or len(mention.parts) > 2 else entries.find_item(spark, mention.parts)
     if existing is None:
         return None
     if existing.is_temporary:
         raise TemporaryInView(name=name_to_sql(mention.parts))
-    return Edit(start, stop, name_to_sql(entries.whole(spark, mention.parts)))
+    return Edit(start, stop, name_to_sql(entries.complete_name(spark, mention.parts)))
 
 
 def _check_functions(tokens: list[Token], spark: SparkSession) -> None:

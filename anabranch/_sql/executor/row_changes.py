@@ -14,10 +14,10 @@ from anabranch._expressions import condition
 from anabranch._expressions.blocks import strip_qualifiers
 from anabranch._expressions.context import Context
 from anabranch._expressions.dialect import TokenizedText
-from anabranch._expressions.sides import Sides, path_of
+from anabranch._expressions.sides import MergeColumns, path_of
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.features.widening import following
+from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.rules.identity import STEP
 from anabranch._protocol.rules.table_rules import default_of, generation_of
 from anabranch._protocol.schema.evolution import evolve_schema
@@ -122,7 +122,7 @@ def _default(key: str, alias: str, snapshot: Snapshot, run: Running, *, inserts:
         RuleRefused: the default may not be evaluated.
     """
     try:
-        path = path_of(key, Sides(snapshot.schema, (), alias), context_of(snapshot, run.engine))
+        path = path_of(key, MergeColumns(snapshot.schema, (), alias), context_of(snapshot, run.engine))
     except UnknownColumn:  # a column that the statement adds; any other is refused later
         return "NULL"
     if len(path) > 1:
@@ -262,7 +262,7 @@ def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, e
     columns = Struct(tuple(fields))
     if evolves:
         source_columns = columns_by_position(rows, columns)
-        grown = evolve_schema(following(snapshot.metadata, source_columns), source_columns, None)
+        grown = evolve_schema(widen_to_rows(snapshot.metadata, source_columns), source_columns, None)
         columns = Struct(tuple(grown.field(field.name) for field in fields))
     return by_position(rows, columns, snapshot.table, adds=adds)
 

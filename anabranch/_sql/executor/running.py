@@ -28,8 +28,8 @@ from anabranch._spark.columns.types import column, quote_identifier
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.reading.metadata_column import NAME as METADATA
-from anabranch._spark.sessions.cached_rows import find_kept_rows, is_kept
-from anabranch._spark.sessions.sql_text import cut, exact_sql, expression
+from anabranch._spark.sessions.cached_rows import find_cached_rows, is_cached
+from anabranch._spark.sessions.sql_text import exact_sql, expression, split_at_frames
 from anabranch._sql.conditions import context_of
 from anabranch._sql.executor.error_position import of_spark, of_view
 from anabranch._sql.grammar.parts import Changes, Expression, Query, Reference, Table, View
@@ -137,10 +137,10 @@ class Running:
         pieces: list[str | DataFrame] = []
         text, end = query.text, 0
         for frame, reference in zip(frames, query.references, strict=True):
-            pieces += [*cut(text[end : reference.start], self.frames), frame, _alias(reference)]
+            pieces += [*split_at_frames(text[end : reference.start], self.frames), frame, _alias(reference)]
             end = reference.stop
         with of_spark(query, self.spark):
-            return exact_sql(self.spark, [*pieces, *cut(text[end:], self.frames)], _arguments(query))
+            return exact_sql(self.spark, [*pieces, *split_at_frames(text[end:], self.frames)], _arguments(query))
 
     def aggregate(self, query: Query) -> DataFrame | None:
         """Answer a query of COUNT, MIN and MAX over a whole table from the log.
@@ -152,7 +152,7 @@ class Running:
             return None
         [read] = query.references
         snapshot = self.snapshot(read.table)
-        if is_kept(self.spark, snapshot.table):
+        if is_cached(self.spark, snapshot.table):
             return None
         parts = [(function.lower(), name, alias) for function, name, alias in _PARTS.findall(match[1])]
         literals = [self._literal_from_log(snapshot, function, name.strip("`")) for function, name, _ in parts]
@@ -184,7 +184,7 @@ class Running:
         if query.whole is None:
             return None
         snapshot = self.snapshot(query.whole)
-        return None if is_kept(self.spark, snapshot.table) else file_set(snapshot)
+        return None if is_cached(self.spark, snapshot.table) else file_set(snapshot)
 
     def frame(self, reference: Reference) -> DataFrame:
         """Return the rows of a table or view that a query may need."""
@@ -216,11 +216,11 @@ class Running:
 
     def _try_cached_rows(self, table: Table, snapshot: Snapshot) -> DataFrame | None:
         """Return the rows of this version from CACHE TABLE; the newest version replaces an older one in the cache."""
-        if not is_kept(self.spark, snapshot.table):
+        if not is_cached(self.spark, snapshot.table):
             return None
         is_newest = self.location_and_version(table)[1] is None
         newer = (lambda: self.engine.to_df(file_set(snapshot))) if is_newest else None
-        return find_kept_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
+        return find_cached_rows(self.spark, snapshot.table, *state_of(snapshot), newer)
 
     def view(self, view: View) -> DataFrame:
         """Return the rows of a persistent view, with the columns that it had when it was created.

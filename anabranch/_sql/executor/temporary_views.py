@@ -323,7 +323,7 @@ def _full_name(reference: Reference, spark: SparkSession) -> Name | None:
         return reference.view.name
     name = reference.table.name
     is_path = len(name) == 2 and name[0].lower() in OURS
-    return None if is_path else entries.whole(spark, name)
+    return None if is_path else entries.complete_name(spark, name)
 
 
 def _register(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from anabranch._protocol.features.table_features import upgrade_for_metadata
 from anabranch._protocol.layout.file_sets import count_of
 from anabranch._protocol.rules.allowed import check_name, read_check
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, Check, Rules
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.transaction import ReadSet
 from anabranch.commands.context import NEWEST, RunContext, require_engine
@@ -22,13 +22,13 @@ from anabranch.commands.ddl.keys import check_new_name
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, file_set
+from anabranch.commands.opening import Location, SecretFree, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition
 
 
 @dataclass(frozen=True)
-class AddConstraint(Masked):
+class AddConstraint(SecretFree):
     """ALTER TABLE … ADD CONSTRAINT … CHECK: the condition must be TRUE, not NULL, for every row from now on.
 
     It reads the whole table, so every row that is added meanwhile is a conflict.
@@ -41,7 +41,7 @@ class AddConstraint(Masked):
     name: str
     where: Condition
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it, at the version for which ``where`` was parsed.
 
         Raises:

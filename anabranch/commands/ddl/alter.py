@@ -26,25 +26,19 @@ from anabranch._protocol.features.table_features import (
     writer_features,
 )
 from anabranch._protocol.iceberg import flags
+from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.clustering import check_clustering, clustering_of
-from anabranch._protocol.properties import (
-    COMMENT,
-    PROTECTED_BEFORE,
-    canonical_key,
-    check_retention,
-    extract_description,
-    validate,
-)
+from anabranch._protocol.properties import COMMENT, canonical_key, check_retention, extract_description, validate
 from anabranch._protocol.rules.column_names import check_spelling
 from anabranch._protocol.rules.identity import GIVEN
 from anabranch._protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
 from anabranch._protocol.schema.editing import insert_field
 from anabranch._protocol.schema.evolution import sql_name
-from anabranch._protocol.schema.keys import KEY_PREFIX, check_kept
+from anabranch._protocol.schema.keys import KEY_PREFIX, check_keys_unchanged
 from anabranch._protocol.schema.leaves import check_stats_columns
 from anabranch._protocol.schema.types import Field, Struct, check_storable
 from anabranch._protocol.session_says import current
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows, RebaseHandler
 from anabranch._transaction.retry import Runtime
@@ -54,7 +48,7 @@ from anabranch.commands.ddl.iceberg import check_files
 from anabranch.commands.ddl.remove_mapping import check_removable, ends_mapping, remove_mapping
 from anabranch.commands.ddl.row_tracking import backfill_all
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.errors import (
     InvalidOption,
     InvalidProperty,
@@ -84,7 +78,7 @@ class Alteration:
 
 
 @dataclass(frozen=True)
-class SetProperties(Masked):
+class SetProperties(SecretFree):
     """ALTER TABLE … SET TBLPROPERTIES.
 
     A property that needs a feature adds it to the protocol, in the same commit; ``delta.feature.<name>`` =
@@ -100,7 +94,7 @@ class SetProperties(Masked):
     table: Location
     properties: Mapping[str, str]
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has these properties already.
 
         Raises:
@@ -117,7 +111,7 @@ class SetProperties(Masked):
             )
         return self._set(context)
 
-    def _set(self, context: RunContext) -> Committed | None:
+    def _set(self, context: RunContext) -> CommitResult | None:
         parameters = {"properties": compact_json(dict(self.properties))}
         runtime, log = context.runtime, open_log(self.table)
 
@@ -163,7 +157,7 @@ class SetProperties(Masked):
 
 
 @dataclass(frozen=True)
-class UnsetProperties(Masked):
+class UnsetProperties(SecretFree):
     """ALTER TABLE … UNSET TBLPROPERTIES: resets properties to their defaults.
 
     A separate commit switches column mapping off; it rewrites all files and needs an engine.
@@ -176,7 +170,7 @@ class UnsetProperties(Masked):
     keys: Sequence[str]
     if_exists: bool = False
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if none of them is set.
 
         Raises:
@@ -215,7 +209,7 @@ class UnsetProperties(Masked):
 
 def _remove_mapping_and_run(
     rest: SetProperties | UnsetProperties, says: Mapping[str, str], engine: Engine | None, context: RunContext
-) -> Committed | None:
+) -> CommitResult | None:
     """Remove a table's column mapping, then do the rest of the command; errors of the rest come before any write."""
     log = open_log(rest.table)
     base = context.snapshot(log)
@@ -245,7 +239,7 @@ class NewColumn:
 
 
 @dataclass(frozen=True)
-class AddColumns(Masked):
+class AddColumns(SecretFree):
     """ALTER TABLE … ADD COLUMNS: existing rows have NULL in them.
 
     Example:
@@ -255,7 +249,7 @@ class AddColumns(Masked):
     table: Location
     columns: Sequence[NewColumn]
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
         Raises:
@@ -292,7 +286,7 @@ def _check_new(field: Field) -> None:
 
 
 @dataclass(frozen=True)
-class DropConstraint(Masked):
+class DropConstraint(SecretFree):
     """ALTER TABLE … DROP CONSTRAINT, of a CHECK or a key.
 
     Example:
@@ -303,7 +297,7 @@ class DropConstraint(Masked):
     name: str
     if_exists: bool = False
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if there is no such constraint, with ``if_exists``.
 
         Raises:
@@ -347,7 +341,7 @@ def run_alteration(
     altered: Callable[[Snapshot], Alteration],
     context: RunContext,
     read: Callable[[Snapshot], tuple[ReadSet, RebaseHandler]] | None = None,
-) -> Committed | None:
+) -> CommitResult | None:
     """Run a change of a table's metadata; None if it changes nothing.
 
     Args:
@@ -396,7 +390,7 @@ def _check_allowed(change: Alteration, base: Snapshot) -> None:
     """
     check_writable(base.table, base.protocol, base.metadata)
     if change.metadata is not None:
-        check_kept(base.schema, change.metadata.schema, change.metadata.configuration)
+        check_keys_unchanged(base.schema, change.metadata.schema, change.metadata.configuration)
         # The domain holds physical names, which stay when the change renames columns.
         clustering = clustering_of(base.table, base.state.domains, change.metadata.schema)
         check_clustering(clustering, change.metadata)

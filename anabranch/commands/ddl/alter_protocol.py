@@ -11,15 +11,15 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import compact_json
 from anabranch._protocol.features.table_features import upgrade_to_versions
 from anabranch._protocol.properties import FEATURE_PREFIX
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, SetProperties, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked
+from anabranch.commands.opening import Location, SecretFree
 
 
 @dataclass(frozen=True)
-class UpgradeProtocol(Masked):
+class UpgradeProtocol(SecretFree):
     """Raise the versions of a table's protocol; they never go down.
 
     Example:
@@ -30,7 +30,7 @@ class UpgradeProtocol(Masked):
     reader_version: int
     writer_version: int
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has these versions or higher ones.
 
         Raises:
@@ -46,7 +46,7 @@ class UpgradeProtocol(Masked):
 
 
 @dataclass(frozen=True)
-class AddFeatureSupport(Masked):
+class AddFeatureSupport(SecretFree):
     """List a feature in the protocol of a table; Delta's history shows it as a property.
 
     Example:
@@ -56,7 +56,7 @@ class AddFeatureSupport(Masked):
     table: Location
     feature: str
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has the feature.
 
         Raises:

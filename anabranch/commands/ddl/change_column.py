@@ -17,7 +17,7 @@ from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import computation_over
 from anabranch._protocol.features.known import TIMESTAMP_NTZ
 from anabranch._protocol.features.table_features import upgrade_for_metadata, with_features, writer_features
-from anabranch._protocol.features.widening import ENABLED, NO_MOMENTS, depending_on, iceberg_keeps, is_on, with_type
+from anabranch._protocol.features.widening import ENABLED, NO_MOMENTS, find_dependency, iceberg_keeps, is_on, with_type
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.predicates import IsNull, Unknown
 from anabranch._protocol.rules.identity import STEP
@@ -25,7 +25,7 @@ from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, Rules, ru
 from anabranch._protocol.schema.editing import edit_field, field_at, inside_of, move_field
 from anabranch._protocol.schema.lengths import LENGTH, Length, limits_of
 from anabranch._protocol.schema.types import DataType, Field, Struct, schema_json
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.transaction import ReadSet
 from anabranch.commands.context import NEWEST, RunContext
@@ -33,7 +33,7 @@ from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
-from anabranch.commands.opening import Location, Masked, file_set
+from anabranch.commands.opening import Location, SecretFree, file_set
 from anabranch.commands.row_changes import rows_of, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 
@@ -43,7 +43,7 @@ DROPPED = ""
 
 
 @dataclass(frozen=True)
-class ChangeColumn(Masked):
+class ChangeColumn(SecretFree):
     """ALTER TABLE … ALTER COLUMN (CHANGE COLUMN); parts that are None stay as they are.
 
     Attributes:
@@ -69,7 +69,7 @@ class ChangeColumn(Masked):
     after: str | None = None
     length: str | None = None
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if it changes nothing.
 
         Args:
@@ -90,7 +90,7 @@ class ChangeColumn(Masked):
             UnknownColumn, InvalidOption: as for `run`.
         """
         if self.type is not None:
-            schema = with_type(schema, self.column, self.type, partial(objection, base, self.column))
+            schema = with_type(schema, self.column, self.type, partial(why_type_refused, base, self.column))
         if _is_inside(schema, self.column):
             self._check_only_type()
             return schema
@@ -167,7 +167,7 @@ class ChangeColumn(Masked):
 
 
 @dataclass(frozen=True)
-class ChangeColumns(Masked):
+class ChangeColumns(SecretFree):
     """ALTER TABLE … ALTER COLUMN a …, b …: changes several columns in order, in one commit, all or none.
 
     Example:
@@ -178,7 +178,7 @@ class ChangeColumns(Masked):
     table: Location
     changes: Sequence[ChangeColumn]
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if it changes nothing.
 
         Raises:
@@ -246,7 +246,7 @@ def _check_all_filled(changes: Sequence[ChangeColumn], engine: Engine, base: Sna
     return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
 
 
-def objection(base: Snapshot, path: Sequence[str], before: DataType, after: DataType) -> str | None:
+def why_type_refused(base: Snapshot, path: Sequence[str], before: DataType, after: DataType) -> str | None:
     """Why a table does not allow a change of type that the protocol allows; None if it does."""
     if not is_on(base.metadata):
         return f"set {ENABLED} = true first"
@@ -254,7 +254,7 @@ def objection(base: Snapshot, path: Sequence[str], before: DataType, after: Data
         return NO_MOMENTS
     if _ICEBERG & writer_features(base.protocol) and not iceberg_keeps(before, after):
         return "Iceberg, with which the table is to be compatible, has no such change"
-    return depending_on(base.metadata, path)
+    return find_dependency(base.metadata, path)
 
 
 def _is_inside(schema: Struct, path: tuple[str, ...]) -> bool:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from anabranch._log.log import Log
 from anabranch._protocol.actions import compact_json, empty_files
 from anabranch._protocol.layout.clustering import sql_names
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable, replace_metadata, with_session_defaults
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import OWNER, Location, Masked, check_empty, open_log
+from anabranch.commands.opening import OWNER, Location, SecretFree, check_empty, open_log
 
 
 @dataclass(frozen=True)
-class Create(Masked):
+class Create(SecretFree):
     """Create an empty table with these columns, partitioning and properties.
 
     If several writers create one table at once, one wins; the others get `ProtocolChangedException`.
@@ -30,7 +30,7 @@ class Create(Masked):
     new: NewTable
     if_not_exists: bool = False
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if there is a table already and ``if_not_exists`` is set.
 
         Raises:
@@ -58,7 +58,7 @@ class Create(Masked):
 
 
 @dataclass(frozen=True)
-class Replace(Masked):
+class Replace(SecretFree):
     """Replace the table by an empty one with these columns, partitioning and properties.
 
     One commit removes all rows, properties and the description; the history, the table's id and the features of its
@@ -72,7 +72,7 @@ class Replace(Masked):
     new: NewTable
     or_create: bool = False
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
         Raises:

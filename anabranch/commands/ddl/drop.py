@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from anabranch._storage.trees import remove_empty, tree
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 
 _LOG = "_delta_log/"
 
 
 @dataclass(frozen=True)
-class Drop(Masked):
+class Drop(SecretFree):
     """Remove a table with all its files; without a log it removes nothing.
 
     Example:

@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from anabranch._log.checkpoint_parts import checkpoints_in
-from anabranch._log.cleanup import YOUNGEST_MS, is_whole, newest_expired_version
+from anabranch._log.cleanup import YOUNGEST_MS, is_confirmed, newest_expired_version
 from anabranch._log.file_names import FOLDER, commit_version, first_name
 from anabranch._log.log import Log, forget
 from anabranch._log.snapshot import Snapshot
@@ -22,20 +22,20 @@ from anabranch._protocol.features.removable import (
     DOMAINS,
     Removable,
     checkpoint_protection_version,
+    protocol_without,
     to_drop,
-    without,
     without_properties,
 )
 from anabranch._protocol.features.table_features import check_writable
-from anabranch._protocol.properties import PROTECTED_BEFORE
+from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._storage.contract import Store
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.feature_removal import remove_domains, remove_traces
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.errors import FeatureNotDropped, StoreError
 
 _CLOCK = f"{FOLDER}/_clock"
@@ -45,7 +45,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DropFeature(Masked):
+class DropFeature(SecretFree):
     """ALTER TABLE … DROP FEATURE … [TRUNCATE HISTORY].
 
     Without ``truncate_history`` older versions stay readable by engines with the feature; the protocol then lists
@@ -59,7 +59,7 @@ class DropFeature(Masked):
     feature: str
     truncate_history: bool = False
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
         Raises:
@@ -97,7 +97,7 @@ class DropFeature(Masked):
             configuration[PROTECTED_BEFORE] = str(base.version + 1)
         parameters = {"featureName": feature.name, "truncateHistory": str(self.truncate_history).lower()}
         metadata = replace(base.metadata, configuration=configuration)
-        protocol = without(base.protocol, feature.name, guarded=guarded)
+        protocol = protocol_without(base.protocol, feature.name, guarded=guarded)
         domains = remove_domains(base, row_tracking.DOMAIN) if feature.name == ROW_TRACKING else ()
         return Alteration("DROP FEATURE", parameters, metadata, protocol, domains)
 
@@ -163,7 +163,7 @@ def truncate(log: Log, base: Snapshot, *, now_ms: int) -> int:
     expired = newest_expired_version(base, commits, now_ms - max(retention_ms, YOUNGEST_MS))
     oldest_retained = min(-1 if expired is None else expired, base.version - 1) + 1
     checkpoints = [checkpoint for checkpoint in checkpoints_in(listing) if checkpoint.version <= oldest_retained]
-    first_kept = next((checkpoint.version for checkpoint in reversed(checkpoints) if is_whole(base, checkpoint)), 0)
+    first_kept = next((checkpoint.version for checkpoint in reversed(checkpoints) if is_confirmed(base, checkpoint)), 0)
     earliest = commit_version(commits[0].name) or 0 if commits else 0
     if first_kept <= earliest or first_kept < checkpoint_protection_version(base.metadata):
         return earliest

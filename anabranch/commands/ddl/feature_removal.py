@@ -25,9 +25,9 @@ from anabranch._transaction.transaction import Changes, CommitInfo, Declarations
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.ddl.remove_mapping import remove_mapping
-from anabranch.commands.ddl.types_in_files import older_than_types
+from anabranch.commands.ddl.types_in_files import files_with_older_types
 from anabranch.commands.engine import Engine
-from anabranch.commands.rewriting import Rewriting
+from anabranch.commands.rewriting import Rewrite
 from anabranch.errors import ExecutionFailed
 
 
@@ -98,7 +98,7 @@ def _purge(log: Log, engine: Engine, context: RunContext) -> bool:
     files = base.files.filter(pc.is_valid(base.files["deletionVector"]))
     if not len(files):
         return False
-    Rewriting(base, files).run(engine, log, context)
+    Rewrite(base, files).run(engine, log, context)
     return True
 
 
@@ -113,11 +113,11 @@ def _remove_type_changes(log: Log, feature: Removable, engine: Engine, context: 
     base = log.snapshot()
     if not feature.is_in_columns(base.metadata):
         return False
-    old = older_than_types(base)
+    old = files_with_older_types(base)
     if len(old):
-        Rewriting(base, old).run(engine, log, context)
+        Rewrite(base, old).run(engine, log, context)
         base = log.snapshot()
-        if len(older_than_types(base)):
+        if len(files_with_older_types(base)):
             reason = "a file of an older type was committed meanwhile; run this again."
             raise ExecutionFailed(what="DROP FEATURE", reason=reason)
     parameters = {"columns": compact_json([field.name for field in base.schema if TYPE_CHANGES in field.metadata])}

@@ -21,13 +21,13 @@ def check_files(base: Snapshot, metadata: Metadata) -> None:
     """
     for flag in set(flags(metadata.configuration)) - set(flags(base.metadata.configuration)):
         for file in base.files.to_pylist():
-            reason = misfit(base, metadata, file)
+            reason = incompatibility(base, metadata, file)
             if reason is not None:
                 explanation = f"the file {file['path']} {reason}; write the rows into a new table."
                 raise InvalidProperty(property=flag, value="true", reason=explanation)
 
 
-def misfit(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
+def incompatibility(base: Snapshot, metadata: Metadata, file: FileRow) -> str | None:
     """Why a file does not suit a table with this metadata, in words; None if it does."""
     if file["deletionVector"] is not None:
         return "has deleted rows in it, which must be purged first"

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX
 from anabranch._protocol.schema.keys import KEY_PREFIX, Key, check_keys, keys_of
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked
+from anabranch.commands.opening import Location, SecretFree
 from anabranch.errors import InvalidOption
 
 
@@ -28,7 +28,7 @@ def check_new_name(name: str, configuration: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True)
-class AddKey(Masked):
+class AddKey(SecretFree):
     """ALTER TABLE … ADD CONSTRAINT … PRIMARY KEY or FOREIGN KEY.
 
     Example:
@@ -38,7 +38,7 @@ class AddKey(Masked):
     table: Location
     key: Key
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
         Raises:
@@ -57,7 +57,7 @@ class AddKey(Masked):
 
 
 @dataclass(frozen=True)
-class DropKey(Masked):
+class DropKey(SecretFree):
     """ALTER TABLE … DROP PRIMARY KEY, and DROP FOREIGN KEY of these columns.
 
     Example:
@@ -69,7 +69,7 @@ class DropKey(Masked):
     columns: tuple[str, ...] = ()
     if_exists: bool = False
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if there is no such key, with ``if_exists``.
 
         Raises:

@@ -14,10 +14,10 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.features.known import COLUMN_MAPPING
 from anabranch._protocol.features.removable import REMOVABLE, to_drop, without_columns_of
 from anabranch._protocol.schema.column_mapping import MODE, UNMAPPED, is_mapped, mode_of
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.rewriting import Rewriting
+from anabranch.commands.rewriting import Rewrite
 
 
 def ends_mapping(before: Mapping[str, str], mode: str | None) -> bool:
@@ -32,7 +32,7 @@ def check_removable(base: Snapshot) -> None:
 
 def remove_mapping(
     base: Snapshot, log: Log, engine: Engine, context: RunContext, says: Mapping[str, str] | None = None
-) -> Committed | None:
+) -> CommitResult | None:
     """Rewrite all files with the logical names of columns, and remove the physical ones; None if the table has no
     mapping. ``says`` are properties that the commit sets.
 
@@ -45,5 +45,5 @@ def remove_mapping(
     configuration = {**feature.properties_when_off(base.metadata), **(says or {})}
     metadata = replace(without_columns_of(base.metadata, feature), configuration=configuration)
     files = base.files if is_mapped(base.metadata.configuration) else base.files.slice(0, 0)
-    plan = Rewriting(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
+    plan = Rewrite(base, files, metadata, operation="REMOVE COLUMN MAPPING", parameters={})
     return plan.run(engine, log, context)

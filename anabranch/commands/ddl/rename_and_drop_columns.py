@@ -19,18 +19,18 @@ from anabranch._protocol.schema.keys import users_of
 from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list, format_column_list
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, schema_json
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked
+from anabranch.commands.opening import Location, SecretFree
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class RenameColumn(Masked):
+class RenameColumn(SecretFree):
     """ALTER TABLE … RENAME COLUMN … TO …: renames the column at ``path``, in which ``element``, ``key`` and ``value``
     lead into arrays and maps.
 
@@ -42,7 +42,7 @@ class RenameColumn(Masked):
     path: Path
     name: str
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the column has that name already.
 
         Raises:
@@ -67,7 +67,7 @@ class RenameColumn(Masked):
 
 
 @dataclass(frozen=True)
-class DropColumns(Masked):
+class DropColumns(SecretFree):
     """ALTER TABLE … DROP COLUMNS (…): removes columns from the schema.
 
     Example:
@@ -77,7 +77,7 @@ class DropColumns(Masked):
     table: Location
     paths: Sequence[Path]
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
         Raises:
@@ -91,7 +91,7 @@ class DropColumns(Masked):
         return run_alteration(self.table, self._on, context)
 
     def _on(self, base: Snapshot) -> Alteration:
-        spelled, schema = droppable(base, self.paths), base.schema
+        spelled, schema = check_droppable(base, self.paths), base.schema
         for path in spelled:
             schema = drop_column(schema, path)
         configuration = unlist_stats_columns(base.metadata.configuration, spelled)
@@ -102,7 +102,7 @@ class DropColumns(Masked):
         return Alteration("DROP COLUMNS", {"columns": compact_json([_text(path) for path in spelled])}, metadata)
 
 
-def droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
+def check_droppable(base: Snapshot, paths: Sequence[Path]) -> list[Path]:
     """The paths in the table's spelling, all of which may be dropped.
 
     Raises:

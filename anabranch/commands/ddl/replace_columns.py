@@ -15,19 +15,19 @@ from anabranch._protocol.features.table_features import upgrade_for_metadata
 from anabranch._protocol.replacing import paths_to_drop, replace_columns
 from anabranch._protocol.rules.identity import identities
 from anabranch._protocol.schema.types import Struct, check_storable
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
-from anabranch.commands.ddl.change_column import objection
-from anabranch.commands.ddl.rename_and_drop_columns import droppable, unlist_stats_columns
+from anabranch.commands.ddl.change_column import why_type_refused
+from anabranch.commands.ddl.rename_and_drop_columns import check_droppable, unlist_stats_columns
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked
+from anabranch.commands.opening import Location, SecretFree
 from anabranch.errors import InvalidOption
 
 
 @dataclass(frozen=True)
-class ReplaceColumns(Masked):
+class ReplaceColumns(SecretFree):
     """ALTER TABLE … REPLACE COLUMNS (…): gives the table these columns, in this order.
 
     Columns are matched by name, ignoring case; they may get another position and comment, a wider type, and lose NOT
@@ -40,7 +40,7 @@ class ReplaceColumns(Masked):
     table: Location
     columns: Struct
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has these columns already.
 
         Raises:
@@ -57,8 +57,8 @@ class ReplaceColumns(Masked):
         for identity in identities(base.schema):
             reason = "the table gives its values: change the other columns one by one."
             raise InvalidOption(option="REPLACE COLUMNS", value=identity.column, reason=reason)
-        schema = replace_columns(base.schema, self.columns, partial(objection, base))
-        dropped = droppable(base, list(paths_to_drop(base.schema, self.columns)))
+        schema = replace_columns(base.schema, self.columns, partial(why_type_refused, base))
+        dropped = check_droppable(base, list(paths_to_drop(base.schema, self.columns)))
         if set(schema.names) <= set(base.partition_columns):
             reason = "only columns would be left by which the table is partitioned."
             raise InvalidOption(option="REPLACE COLUMNS", value=", ".join(schema.names) or "none", reason=reason)

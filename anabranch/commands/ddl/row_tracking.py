@@ -19,7 +19,7 @@ from anabranch._protocol.features.known import ROW_TRACKING
 from anabranch._protocol.features.row_tracking import ENABLED, SUSPENDED, is_suspended
 from anabranch._protocol.features.table_features import check_writable, with_features, writer_features
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import mute_listeners, reach
 from anabranch._transaction.rebase_handler import NoRows
 from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
@@ -67,7 +67,7 @@ def without_ids(snapshot: Snapshot) -> pa.Table:
     return files.filter(pc.or_(pc.is_null(files["baseRowId"]), pc.is_null(files["defaultRowCommitVersion"])))
 
 
-def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context: RunContext = NEWEST) -> Committed:
+def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context: RunContext = NEWEST) -> CommitResult:
     """Commit these live files again, so that they get ids; files that a winner removes are left out.
 
     Raises:

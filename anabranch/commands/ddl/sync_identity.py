@@ -12,7 +12,7 @@ from functools import partial
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import compact_json
 from anabranch._protocol.rules.identity import Identity, identities, with_marks
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.transaction import ReadSet
 from anabranch.commands.context import NEWEST, RunContext, require_engine
@@ -20,12 +20,12 @@ from anabranch.commands.ddl.alter import Alteration, NewColumn, run_alteration
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
-from anabranch.commands.opening import Location, Masked, file_set, open_log
+from anabranch.commands.opening import Location, SecretFree, file_set, open_log
 from anabranch.errors import InvalidOption
 
 
 @dataclass(frozen=True)
-class SyncIdentity(Masked):
+class SyncIdentity(SecretFree):
     """Continue an identity column after the farthest value of any row.
 
     Example:
@@ -35,7 +35,7 @@ class SyncIdentity(Masked):
     table: Location
     column: str
 
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if no row has a value beyond the mark.
 
         Raises:

@@ -13,16 +13,16 @@ from anabranch._protocol.features.widening import TYPE_CHANGES
 from anabranch._protocol.schema.column_mapping import file_schema
 from anabranch._protocol.schema.types import INTEGERS, Field
 from anabranch.commands.field_id_names import layout_of, schema_of
-from anabranch.commands.opening import only
+from anabranch.commands.opening import filter_files
 
 
-def older_than_types(base: Snapshot) -> pa.Table:
+def files_with_older_types(base: Snapshot) -> pa.Table:
     """The live files that hold a column in another type than the table's. Raises MissingDataFile: a file is gone."""
     partitions = [base.schema.field(name) for name in base.partition_columns]
     if any(_may_differ_in_text(field) for field in partitions):
         return base.files
     old = [_is_old(base, path) for path in base.files["path"].to_pylist()]
-    return only(base.files, pa.array(old, pa.bool_()))
+    return filter_files(base.files, pa.array(old, pa.bool_()))
 
 
 def _may_differ_in_text(field: Field) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from anabranch._arrow.fitting import fit_to_rules
 from anabranch._arrow.reading import map_ahead
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._log.log import Log
 from anabranch._protocol.actions import AppTransaction, Metadata, files_table
 from anabranch._protocol.iceberg import folder_keys, materialises
@@ -37,16 +37,16 @@ from anabranch._protocol.schema.types import (
 from anabranch._protocol.schema.voids import check_writable, columns_in_files, without_voids
 from anabranch._protocol.steps import WRITE_ROWS, Step
 from anabranch._storage.told import bind_context
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
-from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
+from anabranch.commands.dml.identity_values import columns_to_generate, provided_columns, reserve
 from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.staging import describe_file, remove
-from anabranch.commands.watching import watched
+from anabranch.commands.watching import watch
 from anabranch.errors import (
     AnabranchError,
     InvalidOption,
@@ -65,7 +65,7 @@ _KINDS = "an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists
 
 
 @dataclass(frozen=True)
-class Append(Masked):
+class Append(SecretFree):
     """Append rows to ``table``; create it, with the schema of the rows, if it does not exist.
 
     Attributes:
@@ -86,8 +86,8 @@ class Append(Masked):
     txn: AppTransaction | None = None
     cluster_by: tuple[Path, ...] | None = None
 
-    @watched("APPEND")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
+    @watch("APPEND")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult:
         """Run it; returns the commit of the rows.
 
         If ``txn`` was committed before, it writes nothing and returns the newest version, with 0 attempts.
@@ -114,7 +114,7 @@ class Append(Masked):
         log = open_log(self.table, self.storage_options)
         return shows(self.properties) and (log.newest() is None or may_show_rows(log.table))
 
-    def _once(self, table: pa.Table, context: RunContext) -> Committed:
+    def _once(self, table: pa.Table, context: RunContext) -> CommitResult:
         log = open_log(self.table, self.storage_options)
         files = _SmallFiles(log, context.runtime)
 
@@ -137,7 +137,7 @@ class Append(Masked):
             steps=lambda: [Step(WRITE_ROWS)],
         )
         committed = run_insert(insert, context)
-        return committed or Committed(log.snapshot().version, rebased_over=(), attempts=0)
+        return committed or CommitResult(log.snapshot().version, rebased_over=(), attempts=0)
 
 
 class _SmallFiles:
@@ -151,8 +151,8 @@ class _SmallFiles:
 
     def with_identity_values(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """The rows with reserved values for the identity columns that they lack."""
-        missing = to_generate(metadata.schema, rows.column_names, self._log.table)
-        self.own_numbers = own_numbers(metadata.schema, rows.column_names)
+        missing = columns_to_generate(metadata.schema, rows.column_names, self._log.table)
+        self.own_numbers = provided_columns(metadata.schema, rows.column_names)
         names = [identity.column for identity in missing]
         for name, values in reserve(self._log, names, len(rows), self.writer, self._runtime).items():
             rows = rows.append_column(name, pa.array(values, pa.int64()))
@@ -167,7 +167,7 @@ class _SmallFiles:
         def write(named_part: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:
             return self._write_one(*named_part, metadata, codec)
 
-        threads = alone(self._log.store).threads if len(named_parts) > _FEW_FILES else 0
+        threads = site_without_spark(self._log.store).threads if len(named_parts) > _FEW_FILES else 0
         return files_table([row for _, row in map_ahead(bind_context(write), named_parts, threads, waits=True)])
 
     def _put(self, name: str, data: bytes) -> None:

@@ -16,20 +16,20 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.layout import packing
 from anabranch._protocol.session_says import current
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import mute_listeners
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
-from anabranch.commands.watching import tell
+from anabranch.commands.watching import report_step
 
 _logger = logging.getLogger(__name__)
 PARAMETERS = {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": "true"}
 
 
 def compact_after(
-    committed: Committed | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime
+    committed: CommitResult | None, base: Snapshot | None, log: Log, engine: Engine, runtime: Runtime
 ) -> None:
     """Compact the partitions that a commit wrote to, if auto compaction is on and they hold enough small files.
 
@@ -46,18 +46,20 @@ def compact_after(
         _logger.warning(message, committed.version, log.table, error)
 
 
-def _compact(committed: Committed, log: Log, engine: Engine, runtime: Runtime) -> None:
+def _compact(committed: CommitResult, log: Log, engine: Engine, runtime: Runtime) -> None:
     snapshot = log.snapshot()
     commit = log.read(committed.version, snapshot.partition_keys)
     session, size = current(), pc.sum(snapshot.files["size"]).as_py() or 0
-    target = packing.auto_target(snapshot.properties, size, session.compacts, session.compacts_to)
+    target = packing.auto_compaction_target(snapshot.properties, size, session.compacts, session.compacts_to)
     if target is None or commit is None or snapshot.clustering_columns:
         return
     candidates = _files_beside(snapshot.files, commit.adds)
     minimum = () if session.compacts_from is None else (session.compacts_from,)
-    batches = [Batch(group) for group in packing.due(candidates, target, *minimum)]
+    batches = [Batch(group) for group in packing.bins_due(candidates, target, *minimum)]
     if batches:
-        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(engine, log, RunContext(runtime=runtime, progress=tell))
+        Move(snapshot, batches, "OPTIMIZE", PARAMETERS).run(
+            engine, log, RunContext(runtime=runtime, progress=report_step)
+        )
 
 
 def _files_beside(files: pa.Table, adds: pa.Table) -> pa.Table:

@@ -11,17 +11,17 @@ from anabranch._protocol.conditions import Condition, always
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.redoing import redoable
 from anabranch.commands.row_changes import Change, Outcome, run_change
-from anabranch.commands.watching import watched
+from anabranch.commands.watching import watch
 
 EVERY_ROW = always(True)
 """The condition of a command without one."""
 
 
 @dataclass(frozen=True)
-class Delete(Masked):
+class Delete(SecretFree):
     """Delete the rows of ``table`` for which ``where`` is TRUE.
 
     Row-local: it may commit after any winner that changed none of its rows and added none that it should have read.
@@ -35,7 +35,7 @@ class Delete(Masked):
     operation: str = "DELETE"
     storage_options: Mapping[str, str] | None = None
 
-    @watched("DELETE")
+    @watch("DELETE")
     @redoable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which ``where`` was parsed, or at the newest.

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.merges import Clause, Matching, Reserved
+from anabranch._protocol.merges import Clause, MergePlan, ReservedIdentity
 from anabranch._protocol.rules.identity import Identity, identities, with_marks
 from anabranch._protocol.schema.types import Struct
 from anabranch._transaction.commit import commit
@@ -31,7 +31,7 @@ def check_not_assigned(schema: Struct, columns: Sequence[str], table: str) -> No
             raise IdentityColumnGiven(table=table, column=identity.column, what="UPDATE on IDENTITY column")
 
 
-def to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Identity, ...]:
+def columns_to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Identity, ...]:
     """The identity columns that rows with these columns lack, and whose values have to be reserved. Raises
     IdentityColumnGiven: the rows have a column that is GENERATED ALWAYS.
     """
@@ -47,13 +47,13 @@ def to_generate(schema: Struct, given: Sequence[str], table: str) -> tuple[Ident
     return tuple(missing)
 
 
-def own_numbers(schema: Struct, given: Sequence[str]) -> frozenset[str]:
+def provided_columns(schema: Struct, given: Sequence[str]) -> frozenset[str]:
     """The identity columns for which rows with these columns bring their own values."""
     names = {name.lower() for name in given}
     return frozenset(identity.column for identity in identities(schema) if identity.column.lower() in names)
 
 
-def omitted_identity_columns(matching: Matching, schema: Struct, table: str) -> tuple[str, ...]:
+def omitted_identity_columns(matching: MergePlan, schema: Struct, table: str) -> tuple[str, ...]:
     """The identity columns that an INSERT of a MERGE leaves out. Raises IdentityColumnGiven: an UPDATE sets one, or an
     INSERT sets one that is GENERATED ALWAYS.
     """
@@ -62,11 +62,13 @@ def omitted_identity_columns(matching: Matching, schema: Struct, table: str) -> 
         if clause.action == "update":
             check_not_assigned(schema, list(clause.values), table)
         if clause.action == "insert":
-            missing |= dict.fromkeys(identity.column for identity in to_generate(schema, list(clause.values), table))
+            missing |= dict.fromkeys(
+                identity.column for identity in columns_to_generate(schema, list(clause.values), table)
+            )
     return tuple(missing)
 
 
-def with_reserved(matching: Matching, values: Mapping[str, range]) -> Matching:
+def with_reserved_values(matching: MergePlan, values: Mapping[str, range]) -> MergePlan:
     """The MERGE in which each INSERT uses these values for the columns that it leaves out."""
     return replace(matching, clauses=tuple(_with_values(clause, values) for clause in matching.clauses))
 
@@ -75,7 +77,7 @@ def _with_values(clause: Clause, values: Mapping[str, range]) -> Clause:
     if clause.action != "insert":
         return clause
     assigned = {name.lower() for name in clause.values}
-    reserved = {name: Reserved(numbers) for name, numbers in values.items() if name.lower() not in assigned}
+    reserved = {name: ReservedIdentity(numbers) for name, numbers in values.items() if name.lower() not in assigned}
     return replace(clause, values={**clause.values, **reserved})
 
 

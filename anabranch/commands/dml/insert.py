@@ -1,8 +1,8 @@
 """Inserts rows: the common part of append, overwrite and creation.
 
 Knows the definition of a new table, and what an insert reads: an append reads nothing, an overwrite the rows that it
-replaces (`Taking`). Callers pass in how rows become files (`Stage`), so Spark's writer and the small Arrow writer share
-it.
+replaces (`ReplacedRows`). Callers pass in how rows become files (`Stage`), so Spark's writer and the small Arrow writer
+share it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from anabranch._protocol.layout.file_sets import Marks
 from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.rules.column_names import check_spelling
 from anabranch._protocol.steps import Step
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase import join_transactions
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
-from anabranch.commands.clustering import check_changeable, clusters_of, with_clustering
+from anabranch.commands.clustering import check_changeable, clustering_of_write, with_clustering
 from anabranch.commands.context import Newest, RunContext
 from anabranch.commands.dml.new_table import (
     NewTable,
@@ -47,7 +47,7 @@ from anabranch.commands.dml.new_table import (
 from anabranch.commands.idempotence import is_written, with_txn
 from anabranch.commands.opening import live_rows
 from anabranch.commands.redoing import with_redone_runs
-from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, whole_table
+from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
 
@@ -56,7 +56,7 @@ Stage = Callable[[Metadata], pa.Table]
 """Writes the rows with this metadata and returns the new files; runs twice if a creation race is lost."""
 
 
-class Taking(RebaseHandler, Protocol):
+class ReplacedRows(RebaseHandler, Protocol):
     """The rows that an overwrite replaces, as the handler of its transaction."""
 
     def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
@@ -98,12 +98,12 @@ class Insert:
     finish: Callable[[], None]
     operation: str = "WRITE"
     user_metadata: str | None = None
-    takes: Callable[[Snapshot], Taking] | None = None
+    takes: Callable[[Snapshot], ReplacedRows] | None = None
     txn: AppTransaction | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     says_mode: bool = True
     at: Snapshot | Newest | None = "newest"
-    reads: Callable[[Snapshot | None], VersionsRead] = lambda seen: NOTHING
+    reads: Callable[[Snapshot | None], VersionsRead] = lambda seen: NO_VERSIONS
     writer: str | None = None
     own_numbers: Callable[[], frozenset[str]] = frozenset
     steps: Callable[[], Sequence[Step]] = tuple
@@ -111,7 +111,7 @@ class Insert:
     lays_out: bool = False
 
 
-def run_insert(insert: Insert, context: RunContext) -> Committed | None:
+def run_insert(insert: Insert, context: RunContext) -> CommitResult | None:
     """Stage the rows and commit them. None, without doing anything, if the mode is ``ignore`` and there is a table, or
     if the log records the application transaction already.
 
@@ -137,7 +137,7 @@ class _CreationRaceLost(Exception):
         self.lost = lost
 
 
-def _once(insert: Insert, context: RunContext) -> Committed | None:
+def _once(insert: Insert, context: RunContext) -> CommitResult | None:
     runtime = context.runtime
     snapshot = insert.log.newest() if insert.at == "newest" else insert.at
     if is_written(insert.txn, snapshot, runtime.now_ms()):
@@ -182,16 +182,18 @@ def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) ->
         CommitInfo(insert.operation, user_metadata=insert.user_metadata),
         identity=IdentityUse(writer=insert.writer),
     )
-    ours = ours if insert.evolve is None else under(ours, insert.evolve(snapshot.metadata), insert.new.properties)
+    ours = (
+        ours if insert.evolve is None else with_metadata(ours, insert.evolve(snapshot.metadata), insert.new.properties)
+    )
     after = ours.says.metadata or snapshot.metadata
     check_metadata(after, snapshot.table)
     check_recordable(after)
     _check_layout(insert.new, snapshot.table, after)
     ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
-    return with_clustering(ours, clusters_of(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
+    return with_clustering(ours, clustering_of_write(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
 
 
-def under(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
+def with_metadata(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
     """The transaction with new metadata, and the protocol that it needs and ``properties`` request; unchanged if the
     metadata equals the base's.
 
@@ -232,7 +234,7 @@ def _creation(insert: Insert, runtime: Runtime) -> Transaction:
         table=insert.log.table,
         says=Declarations(metadata=metadata, protocol=protocol),
     )
-    return with_clustering(created, clusters_of(insert.new.cluster_by, metadata))
+    return with_clustering(created, clustering_of_write(insert.new.cluster_by, metadata))
 
 
 def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:

@@ -20,15 +20,15 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import FileRow, Metadata
 from anabranch._protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.features.widening import following
+from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.layout.file_sets import FileSet, Marks, union_of
 from anabranch._protocol.layout.paths import store_name
-from anabranch._protocol.merges import Joined, Matching
-from anabranch._protocol.parquet_files import Written
+from anabranch._protocol.merges import Joined, MergePlan
+from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.schema.evolution import evolve_schema
 from anabranch._protocol.schema.types import Struct
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import reach
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, IdentityUse, ReadSet, Source, Transaction
@@ -37,22 +37,27 @@ from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.identity_values import omitted_identity_columns, own_numbers, reserve, with_reserved
-from anabranch.commands.dml.insert import under
+from anabranch.commands.dml.identity_values import (
+    omitted_identity_columns,
+    provided_columns,
+    reserve,
+    with_reserved_values,
+)
+from anabranch.commands.dml.insert import with_metadata
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
-from anabranch.commands.opening import Location, Masked, file_set, only, open_log
+from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, open_log
 from anabranch.commands.redoing import redoable
 from anabranch.commands.row_changes import RowRebaseHandler, find_emptied, rows_of, stage_and_commit, with_counts
-from anabranch.commands.sources import NOTHING, VersionsRead, check_newest, versions_read, whole_table
+from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
-from anabranch.commands.watching import tell, watched
+from anabranch.commands.watching import report_step, watch
 from anabranch.errors import ExecutionFailed
 from anabranch.errors.html import ShownAsTable
 
 
 @dataclass(frozen=True)
-class Merge(Masked):
+class Merge(SecretFree):
     """Merge ``source`` into ``table``.
 
     Attributes:
@@ -69,7 +74,7 @@ class Merge(Masked):
 
     table: Location
     source: Any = field(repr=False)
-    matching: Matching
+    matching: MergePlan
     where: Condition
     parameters: Mapping[str, Any] = field(default_factory=dict)
     schema: Struct | None = None
@@ -77,9 +82,9 @@ class Merge(Masked):
     reads_anew: bool = field(default=False, compare=False)
     storage_options: Mapping[str, str] | None = None
 
-    @watched("MERGE")
+    @watch("MERGE")
     @redoable
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Merged:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> MergeResult:
         """Run it at the version for which it was parsed, or at the newest.
 
         Raises:
@@ -104,7 +109,7 @@ class Merge(Masked):
         check_changeable(snapshot, "MERGE", changes_rows=changes_rows)
         txn = application_of()
         if is_written(txn, snapshot, runtime.now_ms()):
-            return Merged(None, {})
+            return MergeResult(None, {})
         check_newest(read, log, snapshot, "MERGE", runtime)
         if any(clause.action != "delete" for clause in self.matching.clauses):
             check_metadata(snapshot.metadata, snapshot.table)
@@ -113,14 +118,14 @@ class Merge(Masked):
         handler = MergeHandler(self, snapshot, engine, staging, _evolve_metadata(self, snapshot, runtime), read)
         ours, committed = stage_and_commit(handler, log, context, txn)
         compact_after(committed, snapshot, log, engine, runtime)
-        return Merged(committed, committed.metrics if committed else ours.info.metrics)
+        return MergeResult(committed, committed.metrics if committed else ours.info.metrics)
 
 
 @dataclass(frozen=True)
-class Merged(ShownAsTable):
+class MergeResult(ShownAsTable):
     """The result of a MERGE, with Delta's metrics; ``committed`` is None if it had nothing to do."""
 
-    committed: Committed | None
+    committed: CommitResult | None
     metrics: Mapping[str, int]
 
     @property
@@ -140,7 +145,7 @@ def _evolve_metadata(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Meta
     """The table's metadata after the MERGE."""
     schema = snapshot.schema
     if merge.schema is not None:
-        schema = evolve_schema(following(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
+        schema = evolve_schema(widen_to_rows(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
     if schema == snapshot.schema:
         return snapshot.metadata
     return snapshot.metadata.with_schema(schema, runtime.new_id)
@@ -159,7 +164,7 @@ class MergeHandler(RowRebaseHandler):
         engine: Engine,
         staging: Staging,
         metadata: Metadata,
-        read: VersionsRead = NOTHING,
+        read: VersionsRead = NO_VERSIONS,
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
         self._merge, self._reads_table, self._is_held = merge, read.oldest is not None, read.held
@@ -181,20 +186,20 @@ class MergeHandler(RowRebaseHandler):
         began, snapshot = runtime.now_ms(), self._snapshot
         self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
         self._staging.start()
-        tell("reading the source")
+        report_step("reading the source")
         self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
         self._matching = self._with_identities(runtime)
         candidates = self._candidates()
-        tell("joining")
+        report_step("joining")
         joined = self._join(candidates)
         scanned = runtime.now_ms()
-        tell("writing")
+        report_step("writing")
         ours = self._stage_part(candidates, joined)
         inserted_columns = [
             name for clause in self._merge.matching.clauses if clause.action == "insert" for name in clause.values
         ]
-        provided = own_numbers(snapshot.schema, inserted_columns)
-        ours = replace(under(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, provided))
+        provided = provided_columns(snapshot.schema, inserted_columns)
+        ours = replace(with_metadata(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, provided))
         ours = self._with_steps(ours.with_counts(numSourceRows=self._held.rows))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
@@ -227,27 +232,27 @@ class MergeHandler(RowRebaseHandler):
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """A condition with the source's values in the columns that ON compares."""
-        return conflict_details.of_source(self._snapshot, self._merge.matching, self._where, self._few_values)
+        return conflict_details.source_condition(self._snapshot, self._merge.matching, self._where, self._few_values)
 
     def _few_values(self, column: str) -> Sequence[Any] | None:
-        return self._engine.few_values(self._held, column, conflict_details.FEW_VALUES)
+        return self._engine.few_values(self._held, column, conflict_details.MAX_VALUES)
 
     def finish(self) -> None:
         """Remove temporary files, and close the job folder's markers."""
         self._staging.sweep()
         super().finish()
 
-    def _with_identities(self, runtime: Runtime) -> Matching:
+    def _with_identities(self, runtime: Runtime) -> MergePlan:
         """The clauses with values for the identity columns that inserts leave out, one for each source row."""
         snapshot, matching = self._snapshot, self._matching
         missing = omitted_identity_columns(matching, snapshot.schema, snapshot.table)
         log = Log(snapshot.store)
-        return with_reserved(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, runtime))
+        return with_reserved_values(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, runtime))
 
     def _candidates(self) -> pa.Table:
         if self._matching.acts_without_match:
             return self._snapshot.files
-        return only(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
+        return filter_files(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
 
     def _join(self, files: pa.Table) -> Joined:
         return self._engine.join(self._file_set(files), self._matching, self._held, self._staging.folder)
@@ -326,7 +331,7 @@ class MergeHandler(RowRebaseHandler):
     def _inserts(self, table: FileSet) -> pa.Table:
         """Files of all rows to insert, by every join so far."""
         matching = self._matching
-        written: Written = []
+        written: WrittenFiles = []
         if matching.inserts:
             written = self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
         self._staging.note(written)

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field, replace
 from anabranch._protocol import iceberg
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.actions import Protocol as TableProtocol
-from anabranch._protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
+from anabranch._protocol.features.requested_by_properties import (
+    ProtocolRequest,
+    read_protocol_request,
+    without_requests,
+)
 from anabranch._protocol.features.row_tracking import with_columns
 from anabranch._protocol.features.table_features import protocol_for, required_features
+from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.clustering import Path
-from anabranch._protocol.properties import (
-    IGNORE_DEFAULTS,
-    PROTECTED_BEFORE,
-    Properties,
-    check_retention,
-    extract_description,
-    validate,
-)
+from anabranch._protocol.properties import IGNORE_DEFAULTS, Properties, check_retention, extract_description, validate
 from anabranch._protocol.rules.column_names import check_spelling
 from anabranch._protocol.rules.identity import STEP, keep_assigned_values
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
@@ -56,7 +54,7 @@ class NewTable:
 def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
     """The protocol of a new table: what its metadata needs and its properties request."""
     requested = read_protocol_request(table, new.properties)
-    if requested == Requested():
+    if requested == ProtocolRequest():
         return protocol_for(metadata, vectors=Properties(metadata.configuration).vectors)
     return requested.least_for(required_features(metadata) | requested.default_features)
 

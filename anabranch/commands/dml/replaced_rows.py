@@ -1,6 +1,6 @@
 """The rows that an overwrite replaces: every row, those that a condition selects, or the partitions of the new rows.
 
-Conflicts are checked as for a DELETE of exactly those (`anabranch.commands.dml.insert.Taking`).
+Conflicts are checked as for a DELETE of exactly those (`anabranch.commands.dml.insert.ReplacedRows`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from anabranch.commands import conflict_details
 from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import only
+from anabranch.commands.opening import filter_files
 from anabranch.commands.row_changes import Change, ChangeHandler
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
@@ -140,7 +140,7 @@ class WrittenPartitions(EveryRow):
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files of these partitions."""
         mask = pa.array([partition in self._written for partition in self._partitions(files)], pa.bool_())
-        return only(files, mask)
+        return filter_files(files, mask)
 
     def _partitions(self, files: pa.Table) -> Iterator[Partition]:
         """The partition of each file, in values for which equality is the same; NULL is a value."""

@@ -14,15 +14,15 @@ from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import check_not_assigned
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.redoing import redoable
 from anabranch.commands.row_changes import Change, Outcome, run_change
-from anabranch.commands.watching import watched
+from anabranch.commands.watching import watch
 from anabranch.errors import InvalidOption, UnknownColumn
 
 
 @dataclass(frozen=True)
-class Update(Masked):
+class Update(SecretFree):
     """Set columns of the rows of ``table`` for which ``where`` is TRUE.
 
     ``assignments`` maps columns to expressions, which the engine evaluates on the old row, all at once.
@@ -36,7 +36,7 @@ class Update(Masked):
     where: Condition = EVERY_ROW
     storage_options: Mapping[str, str] | None = None
 
-    @watched("UPDATE")
+    @watch("UPDATE")
     @redoable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which it was parsed, or at the newest.

@@ -17,7 +17,7 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import AppTransaction, Metadata
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.features.widening import following
+from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.layout.clustering import Path
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.rules.identity import identities
@@ -30,21 +30,21 @@ from anabranch._protocol.session_says import current
 from anabranch._protocol.settings import REPLACES_BY_DATA
 from anabranch._protocol.stats.skipping import must_match
 from anabranch._protocol.steps import Step
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
-from anabranch.commands.dml.identity_values import own_numbers, reserve, to_generate
-from anabranch.commands.dml.insert import MODES, Insert, Taking, run_insert
+from anabranch.commands.dml.identity_values import columns_to_generate, provided_columns, reserve
+from anabranch.commands.dml.insert import MODES, Insert, ReplacedRows, run_insert
 from anabranch.commands.dml.new_table import NewTable, match_spelling, replace_metadata, with_session_defaults
 from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
 from anabranch.commands.engine import Backend, Engine, Sources
 from anabranch.commands.idempotence import application_of
-from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
+from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
 from anabranch.commands.redoing import redoable
 from anabranch.commands.sources import VersionsRead, versions_read
 from anabranch.commands.staging import Staging
-from anabranch.commands.watching import tell, watched
+from anabranch.commands.watching import report_step, watch
 from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
 
 SchemaChange = Literal["merge", "overwrite"]
@@ -63,7 +63,7 @@ class StreamBatch:
 
 
 @dataclass(frozen=True)
-class Write(Masked):
+class Write(SecretFree):
     """Write a source's rows to ``table``.
 
     Modes: ``append`` (a blind append: it conflicts with nothing), ``overwrite`` (replaces every row), ``error`` and
@@ -115,9 +115,9 @@ class Write(Masked):
     reads_anew: bool = field(default=False, compare=False)
     storage_options: Mapping[str, str] | None = None
 
-    @watched("WRITE")
+    @watch("WRITE")
     @redoable
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
         None if the mode is ``ignore`` and there is a table, or if ``txn`` was committed before.
@@ -248,7 +248,7 @@ class Write(Masked):
             return self._replace_columns(metadata, inherit_mapping(columns, metadata.schema), runtime)
         if self.schema_change != "merge":
             return metadata
-        merged = evolve_schema(following(metadata, columns), columns, None if self.casts else table)
+        merged = evolve_schema(widen_to_rows(metadata, columns), columns, None if self.casts else table)
         return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
 
     def _replace_columns(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
@@ -257,7 +257,7 @@ class Write(Masked):
         partitions = match_spelling(columns, self.partition_by or ())
         return replace(changed, partition_columns=partitions, configuration=configuration)
 
-    def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> Taking:
+    def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> ReplacedRows:
         if self.replace_where is not None:
             staging = Staging(snapshot.store, str(runtime.new_id()))
             return SelectedRows(self.replace_where, snapshot, engine, staging)
@@ -290,7 +290,7 @@ class _Jobs:
         """
         staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
         staging.start()
-        tell("writing")
+        report_step("writing")
         source = self._with_identities(engine, source, metadata, staging)
         schema, columns = metadata.schema, metadata.partition_columns
         table_rules, write = rules_of(metadata), self._write
@@ -314,7 +314,7 @@ class _Jobs:
         """The source with values for the identity columns that it lacks, reserved for exactly its number of rows."""
         schema, table = metadata.schema, self._log.table
         provided = engine.describe(source).names if identities(schema) else ()
-        missing, self.own_numbers = to_generate(schema, provided, table), own_numbers(schema, provided)
+        missing, self.own_numbers = columns_to_generate(schema, provided, table), provided_columns(schema, provided)
         if not missing:
             return source
         held_source = engine.hold(source, schema, table, staging.folder)
@@ -338,7 +338,7 @@ def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: 
     the files themselves.
     """
     schema, columns = metadata.schema, metadata.partition_columns
-    undecided = only(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
+    undecided = filter_files(adds, pc.invert(must_match(where.predicate, adds, schema, columns)))
     selected = engine.find(FileSet(table, schema, columns, undecided, {}), where) if len(undecided) else {}
     count = (live_rows(undecided) or 0) - count_of(selected)
     if count:

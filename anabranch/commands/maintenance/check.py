@@ -22,7 +22,7 @@ from anabranch._log.agreement import disagreements
 from anabranch._log.checksum import Checksum
 from anabranch._log.file_names import checksum_name, checksum_version, commit_version, first_name
 from anabranch._log.log import Log
-from anabranch._log.segment import contiguous
+from anabranch._log.segment import check_contiguous
 from anabranch._log.size_limits import hint
 from anabranch._log.snapshot import Snapshot
 from anabranch._log.timeline import read_in_commit_ms
@@ -37,7 +37,7 @@ from anabranch._storage.told import bind_context
 from anabranch.commands.ddl.check_identity import values_behind_marks
 from anabranch.commands.maintenance.check_files import Finding, bytes_of, findings_of_file
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.watching import track_progress, working
+from anabranch.commands.watching import track_progress, watch_block
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
 from anabranch.errors.html import ShownAsTable
 from anabranch.errors.visible import amount
@@ -92,7 +92,7 @@ def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
         >>> check(log.snapshot()).is_clean
         True
     """
-    with working("CHECK", snapshot.table):
+    with watch_block("CHECK", snapshot.table):
         return _check_snapshot(snapshot, deep=deep)
 
 
@@ -153,7 +153,7 @@ def _check_log_is_contiguous(snapshot: Snapshot) -> Iterator[Finding]:
     ]
     try:
         first = commit_version(commits[0].name) if commits else None
-        contiguous(snapshot.table, commits, first or 0)
+        check_contiguous(snapshot.table, commits, first or 0)
     except AnabranchError as error:
         yield Finding("the log has no gap", error.facts["file"], error.facts["reason"])
 

@@ -24,7 +24,7 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._log.vectors import vector_of
 from anabranch._protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, compact_json, files_table
-from anabranch._protocol.cloning import Copy, deep, shallow
+from anabranch._protocol.cloning import Copy, plan_deep, plan_shallow
 from anabranch._protocol.features import row_tracking
 from anabranch._protocol.features.requested_by_properties import read_protocol_request, without_requests
 from anabranch._protocol.features.row_tracking import DOMAIN as ROW_IDS
@@ -36,15 +36,16 @@ from anabranch._protocol.features.table_features import (
 )
 from anabranch._protocol.iceberg import check_partitioning, flags
 from anabranch._protocol.in_commit_timestamps import KEPT_BY_WRITERS
+from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.layout.paths import is_absolute, lies_in
-from anabranch._protocol.properties import PROTECTED_BEFORE, check_retention, extract_description, validate
+from anabranch._protocol.properties import check_retention, extract_description, validate
 from anabranch._protocol.rules.identity import keep_assigned_values
 from anabranch._protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch._protocol.schema.leaves import check_stats_columns
 from anabranch._protocol.schema.types import Struct
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows
@@ -57,14 +58,14 @@ from anabranch.commands.ddl.row_tracking import without_ids
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.maintenance.convert import Convert
-from anabranch.commands.maintenance.file_copies import check_there, copy_files
+from anabranch.commands.maintenance.file_copies import check_files_exist, copy_files
 from anabranch.commands.maintenance.returning_files import ReturningFiles
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.row_changes import with_counts
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
-from anabranch.commands.watching import watched
+from anabranch.commands.watching import watch
 from anabranch.errors import CloneRefused, CorruptLog, InvalidProperty, TableAlreadyExists
 
 _ALIAS = re.compile(r"^(s3a|s3n|abfs)://", re.IGNORECASE)
@@ -73,7 +74,7 @@ _OF_THE_SOURCE = (*KEPT_BY_WRITERS, PROTECTED_BEFORE)
 
 
 @dataclass(frozen=True)
-class Clone(Masked):
+class Clone(SecretFree):
     """Make a table at ``target`` that equals ``source`` at one version.
 
     Attributes:
@@ -103,8 +104,8 @@ class Clone(Masked):
     target_options: Mapping[str, str] | None = None
     parquet: Struct | None = None
 
-    @watched("CLONE", "target")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed:
+    @watch("CLONE", "target")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult:
         """Run it.
 
         Raises:
@@ -240,7 +241,7 @@ class _Cloning:
     def check_source(self, ours: Transaction) -> None:
         """Raises MissingDataFile unless the files that a shallow clone would name are there."""
         if self._plan.shallow:
-            check_there(self._source, self.staging.store, ours.does.adds.to_pylist())
+            check_files_exist(self._source, self.staging.store, ours.does.adds.to_pylist())
 
     def finish(self) -> None:
         """Close the job folder's markers."""
@@ -326,11 +327,11 @@ class _Cloning:
         """The files to add, which are in place, and the paths to remove."""
         try:
             if self._plan.shallow:
-                split = shallow(self._rows(), self._root, self._table, self._present())
+                split = plan_shallow(self._rows(), self._root, self._table, self._present())
                 self._copied: list[Copy] = []
                 self._refuse_other(split.other)
                 return split.adds, split.removes
-            needed = deep(self._rows(), self._root, self._present())
+            needed = plan_deep(self._rows(), self._root, self._present())
         except ValueError as error:
             raise CorruptLog(table=self._source.table, file="_delta_log", reason=f"{error}.") from None
         self._copied = [copy for copy in needed.copies if copy.had is None]

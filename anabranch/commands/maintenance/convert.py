@@ -28,12 +28,12 @@ from anabranch._protocol.iceberg import flags
 from anabranch._protocol.layout.paths import is_text
 from anabranch._protocol.partitions import folders_of, parse_hive_path, read_value, write_value
 from anabranch._protocol.schema.column_mapping import MODE
-from anabranch._protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
+from anabranch._protocol.schema.parquet_columns import MergeConflict, columns_of, merge_columns, with_partitions
 from anabranch._protocol.schema.types import Struct, check_storable
 from anabranch._protocol.stats.statistics import stats_json
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.trees import links
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows
 from anabranch._transaction.retry import Runtime
@@ -42,9 +42,9 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.new_table import NewTable, first_protocol, new_metadata, with_session_defaults
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.staging import describe_file
-from anabranch.commands.watching import track_progress, watched
+from anabranch.commands.watching import track_progress, watch
 from anabranch.errors import (
     ConversionRefused,
     EmptyDirectory,
@@ -65,7 +65,7 @@ _STREAMED = "_spark_metadata"
 
 
 @dataclass(frozen=True)
-class Convert(Masked):
+class Convert(SecretFree):
     """Make a Delta table of the Parquet files under ``table``.
 
     ``partitions`` are the columns of the folders ``name=value``, in order. Without ``statistics`` the log records the
@@ -81,8 +81,8 @@ class Convert(Masked):
     storage_options: Mapping[str, str] | None = None
     statistics: bool = True
 
-    @watched("CONVERT")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    @watch("CONVERT")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if there is a Delta table already, which stays unchanged.
 
         Raises:
@@ -286,7 +286,7 @@ def _columns(table: str, entries: Sequence[Entry], footers: Sequence[pq.FileMeta
     for entry, footer in zip(entries, footers, strict=True):
         try:
             columns = merge_columns(columns, columns_of(footer))
-        except DoNotMerge as mismatch:
+        except MergeConflict as mismatch:
             raise SchemaMergeFailed(
                 table=table, file=entry.name, column=mismatch.column, reason=mismatch.reason
             ) from None

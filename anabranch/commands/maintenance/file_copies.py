@@ -21,7 +21,7 @@ from anabranch._protocol.actions import FileRow
 from anabranch._protocol.cloning import Copy, row_of_copy
 from anabranch._protocol.layout.deletion_vectors import Descriptor, pack
 from anabranch._protocol.layout.outside_files import locate_file
-from anabranch._protocol.layout.paths import encode, is_absolute, outside
+from anabranch._protocol.layout.paths import encode, is_absolute, split_absolute
 from anabranch._storage.contract import Store
 from anabranch._storage.copying import copy_file
 from anabranch._storage.told import bind_context
@@ -77,7 +77,7 @@ def _times(staging: Staging, copies: Sequence[Copy], paths: Sequence[str]) -> li
     return [times[path] for path in paths]
 
 
-def check_there(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
+def check_files_exist(source: Snapshot, target: Store, files: Sequence[FileRow]) -> None:
     """Raises an error unless these files exist with the size in the log, and the files of their vectors exist. Their
     paths are the target's: absolute, except those of files in its own folder.
 
@@ -112,7 +112,7 @@ def _missing(source: Snapshot, path: str, what: str) -> MissingDataFile:
 
 def _new_name(staging: Staging, number: int, copy: Copy, keys: int) -> str:
     """A name in the job folder, under the folders of the file's partition if it had such."""
-    folder = outside(copy.row["path"])[0].split("/")
+    folder = split_absolute(copy.row["path"])[0].split("/")
     inner = folder[-keys:] if keys and all("=" in part for part in folder[-keys:]) else []
     return "/".join([staging.folder, *inner, f"part-{number:05}-{staging.txn_id}.parquet"])
 

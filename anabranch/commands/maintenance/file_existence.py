@@ -28,7 +28,7 @@ _CHUNK = 4096
 
 
 @dataclass(frozen=True)
-class Absent:
+class MissingFile:
     """A file of the log that cannot be read because its data file or its vector's file does not exist.
 
     Attributes:
@@ -49,7 +49,7 @@ class Absent:
         return self.path if self.data or self.vector is None else self.vector
 
 
-def absent(store: Store, files: pa.Table) -> list[Absent]:
+def find_missing(store: Store, files: pa.Table) -> list[MissingFile]:
     """The files of ``files`` (`FILES`) whose data file or vector file does not exist.
 
     Raises:
@@ -63,17 +63,17 @@ def absent(store: Store, files: pa.Table) -> list[Absent]:
         return [file for file in looks if file is not None]
 
 
-def came_back(store: Store, files: pa.Table) -> Conflict | None:
+def reappearance_conflict(store: Store, files: pa.Table) -> Conflict | None:
     """The conflict if one of these files (`FILES`), which were absent, can be read again: its rows must stay. Raises
-    the errors of `absent`.
+    the errors of `find_missing`.
     """
-    absent_paths = {file.path for file in absent(store, files)}
+    absent_paths = {file.path for file in find_missing(store, files)}
     back = next((row for row in files.to_pylist() if row["path"] not in absent_paths), None)
     explanation = "a file that was missing is there again"
     return None if back is None else Conflict(ConcurrentWriteException, "WITHOUT_HINT", explanation, None, back)
 
 
-def _rows(files: pa.Table, pool: ThreadPoolExecutor, lookup: _Lookup) -> Iterator[Absent | None]:
+def _rows(files: pa.Table, pool: ThreadPoolExecutor, lookup: _Lookup) -> Iterator[MissingFile | None]:
     references = files.select(["path", "deletionVector"])
     for start in range(0, len(references), _CHUNK):
         yield from pool.map(bind_context(lookup.look), references.slice(start, _CHUNK).to_pylist())
@@ -86,10 +86,10 @@ class _Lookup:
         self._store = store
         self._vectors: dict[tuple[str, str], bool] = {}
 
-    def look(self, file: FileRow) -> Absent | None:
+    def look(self, file: FileRow) -> MissingFile | None:
         data = not self._is_there(*locate_in_store(self._store, file["path"]))
         vector, missing = self._vector(file)
-        return Absent(file["path"], data, vector, missing) if data or missing else None
+        return MissingFile(file["path"], data, vector, missing) if data or missing else None
 
     def _vector(self, file: FileRow) -> tuple[str | None, bool]:
         row = file.get("deletionVector")

@@ -21,7 +21,7 @@ from anabranch._log.commits import Commit
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.features.table_features import check_writable
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows
@@ -29,9 +29,9 @@ from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, Source, Transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.file_existence import Absent, absent, came_back
-from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.commands.watching import watched
+from anabranch.commands.maintenance.file_existence import MissingFile, find_missing, reappearance_conflict
+from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.watching import watch
 from anabranch.errors import AppendOnlyTable
 from anabranch.errors.html import ShownAsTable
 
@@ -59,8 +59,8 @@ class Repair(ShownAsTable):
 
     version: int
     files: int
-    missing: tuple[Absent, ...]
-    committed: Committed | None
+    missing: tuple[MissingFile, ...]
+    committed: CommitResult | None
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ class Repair(ShownAsTable):
 
 
 @dataclass(frozen=True)
-class Fsck(Masked):
+class Fsck(SecretFree):
     """Remove the files from the table that do not exist or, with ``dry_run``, only report them.
 
     Example:
@@ -83,7 +83,7 @@ class Fsck(Masked):
     dry_run: bool = False
     storage_options: Mapping[str, str] | None = None
 
-    @watched("FSCK")
+    @watch("FSCK")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Repair:
         """Run it.
 
@@ -95,7 +95,7 @@ class Fsck(Masked):
         log = open_log(self.table, self.storage_options)
         base = context.snapshot(log)
         reach("read")
-        missing = tuple(absent(log.store, base.files))
+        missing = tuple(find_missing(log.store, base.files))
         if self.dry_run or not missing:
             reach("staged")
             return Repair(base.version, len(base.files), missing, None)
@@ -113,7 +113,7 @@ def _check_removable(base: Snapshot) -> None:
         raise AppendOnlyTable(table=base.table, operation="FSCK REPAIR TABLE")
 
 
-def _transaction(base: Snapshot, missing: Sequence[Absent], runtime: Runtime) -> Transaction:
+def _transaction(base: Snapshot, missing: Sequence[MissingFile], runtime: Runtime) -> Transaction:
     """The removal of these files. It reads no vector, which may be missing: a transaction that touches one of the files
     meanwhile is a conflict.
     """
@@ -132,19 +132,19 @@ def _transaction(base: Snapshot, missing: Sequence[Absent], runtime: Runtime) ->
     )
 
 
-def _select_absent(files: pa.Table, missing: Sequence[Absent]) -> pa.Table:
+def _select_absent(files: pa.Table, missing: Sequence[MissingFile]) -> pa.Table:
     return files.filter(pc.is_in(files["path"], value_set=pa.array([file.path for file in missing], pa.string())))
 
 
 class FsckHandler(NoRows):
     """The handler of one repair: it reads no row, and looks up the missing files again right before each put."""
 
-    def __init__(self, base: Snapshot, missing: Sequence[Absent]) -> None:
+    def __init__(self, base: Snapshot, missing: Sequence[MissingFile]) -> None:
         self._base, self._files = base, _select_absent(base.files, missing)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
         """Returns the conflict if one of the files can be read again: its rows must stay."""
-        return came_back(self._base.store, self._files)
+        return reappearance_conflict(self._base.store, self._files)
 
     def vector(self, file: FileRow) -> BitMap64:
         """Never called: a repair is checked by files."""

@@ -21,8 +21,8 @@ from anabranch._protocol.partitions import hive_segment
 from anabranch._protocol.schema.column_mapping import is_mapped
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.commands.watching import watched
+from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.watching import watch
 from anabranch.errors import InvalidOption, ManifestRefused
 from anabranch.errors.html import ShownAsTable
 
@@ -41,7 +41,7 @@ class Manifests(ShownAsTable):
 
 
 @dataclass(frozen=True)
-class Generate(Masked):
+class Generate(SecretFree):
     """Write manifests of the newest version, one for each partition, and remove those of partitions without files.
 
     Example:
@@ -53,7 +53,7 @@ class Generate(Masked):
     mode: str = MODES[0]
     storage_options: Mapping[str, str] | None = None
 
-    @watched("GENERATE")
+    @watch("GENERATE")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Manifests:
         """Run it.
 

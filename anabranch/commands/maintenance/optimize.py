@@ -25,7 +25,7 @@ from anabranch._protocol.layout.clustering import Path, check_zorder, resolve_co
 from anabranch._protocol.layout.cubes import PROVIDER, Cube, layout
 from anabranch._protocol.layout.curves import Curve, Kind
 from anabranch._protocol.schema.leaves import format_column_list
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import reach
 from anabranch._transaction.relocation import relocation_of
 from anabranch._transaction.retry import Runtime
@@ -34,8 +34,8 @@ from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
-from anabranch.commands.opening import Location, Masked, only, open_log
-from anabranch.commands.watching import watched
+from anabranch.commands.opening import Location, SecretFree, filter_files, open_log
+from anabranch.commands.watching import watch
 from anabranch.errors import AnabranchError, InvalidCondition, InvalidOption
 from anabranch.errors.html import ShownAsTable
 
@@ -43,10 +43,10 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Optimized(ShownAsTable):
+class OptimizeResult(ShownAsTable):
     """What OPTIMIZE did: its commit, None if there was nothing to do; ``metrics`` have Delta's names."""
 
-    committed: Committed | None
+    committed: CommitResult | None
     metrics: Mapping[str, int]
     considered: int = 0
     batches: int = 0
@@ -58,7 +58,7 @@ class Optimized(ShownAsTable):
 
 
 @dataclass(frozen=True)
-class Optimize(Masked):
+class Optimize(SecretFree):
     """Rewrite the files of ``table`` that are worth it.
 
     Attributes:
@@ -80,8 +80,8 @@ class Optimize(Masked):
     workers: int = 1
     storage_options: Mapping[str, str] | None = None
 
-    @watched("OPTIMIZE")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
+    @watch("OPTIMIZE")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> OptimizeResult:
         """Run it at the version for which ``where`` was parsed, or at the newest.
 
         Raises:
@@ -96,7 +96,7 @@ class Optimize(Masked):
             base, batches, "OPTIMIZE", self._parameters(base), provider, base.properties.recorded_moves, self.workers
         )
         log = Log(base.store)
-        return outcome_of(log, move.run(engine, log, context), len(files))
+        return result_of(log, move.run(engine, log, context), len(files))
 
     def plan_batches(self, base: Snapshot, runtime: Runtime) -> tuple[pa.Table, list[Batch]]:
         """The files that it considers, and the batches that it rewrites. Raises the errors of `run`."""
@@ -163,10 +163,10 @@ def select_files(base: Snapshot, where: Condition) -> pa.Table:
     if could != must:
         reason = "the partition values alone do not decide which partitions it selects."
         raise InvalidCondition(expression=where.text, table=base.table, reason=reason)
-    return only(base.files, could)
+    return filter_files(base.files, could)
 
 
-def outcome_of(log: Log, committed: Committed | None, considered: int) -> Optimized:
+def result_of(log: Log, committed: CommitResult | None, considered: int) -> OptimizeResult:
     """The result, with the numbers of the commit: other transactions may have moved some of the files meanwhile. A
     failure to read the commit is only logged.
     """
@@ -177,11 +177,11 @@ def outcome_of(log: Log, committed: Committed | None, considered: int) -> Optimi
         except AnabranchError as error:
             _logger.warning("version %s of %s stands, and cannot be described: %s", committed.version, log.table, error)
     if committed is None or commit is None:
-        return Optimized(committed, {}, considered)
+        return OptimizeResult(committed, {}, considered)
     metrics = commit.head.info.get("operationMetrics") or {}
     relocation = relocation_of(commit)
     partitions = {tuple(values) for values in commit.removes["partitionValues"].to_pylist()}
-    return Optimized(
+    return OptimizeResult(
         committed,
         {name: int(value) for name, value in metrics.items()},
         considered,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anabranch._protocol.layout.clustering import Path
-from anabranch.commands.maintenance.optimize import Optimized
+from anabranch.commands.maintenance.optimize import OptimizeResult
 
 WORKERS = 4
 """Number of batches written at once; Spark shares its cores between them."""
@@ -32,7 +32,7 @@ RESULT = (
 """The columns of the result: the metrics of delta-spark, under its names; metrics that are not measured are NULL."""
 
 
-def result_row(done: Optimized, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
+def result_row(done: OptimizeResult, table: str, columns: Sequence[Path] = ()) -> dict[str, Any]:
     """The result as one row of `RESULT`."""
     has_changed = done.committed is not None
     vectors = {
@@ -67,7 +67,7 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _zorder(done: Optimized) -> dict[str, Any]:
+def _zorder(done: OptimizeResult) -> dict[str, Any]:
     moved = {"num": len(done.removed), "size": sum(done.removed)}
     return {
         "strategyName": "all",

@@ -25,15 +25,15 @@ from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import layout_of, schema_of
-from anabranch.commands.maintenance.optimize import Optimized, outcome_of, select_files
+from anabranch.commands.maintenance.optimize import OptimizeResult, result_of, select_files
 from anabranch.commands.moving import Batch, Move
-from anabranch.commands.opening import Location, Masked, only, open_log
+from anabranch.commands.opening import Location, SecretFree, filter_files, open_log
 from anabranch.commands.rewriting import PURGE
-from anabranch.commands.watching import watched
+from anabranch.commands.watching import watch
 
 
 @dataclass(frozen=True)
-class Purge(Masked):
+class Purge(SecretFree):
     """Rewrite each file of ``table`` that holds deleted rows or dropped columns.
 
     Attributes:
@@ -48,8 +48,8 @@ class Purge(Masked):
     where: Condition = EVERY_ROW
     workers: int = 1
 
-    @watched("REORG")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Optimized:
+    @watch("REORG")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> OptimizeResult:
         """Run it at the version for which ``where`` was parsed, or at the newest.
 
         Raises:
@@ -60,12 +60,12 @@ class Purge(Masked):
         check_changeable(base, "REORG", changes_rows=False)
         reach("read")
         files = select_files(base, self.where)
-        purgeable = only(files, _to_purge(base, files))
+        purgeable = filter_files(files, _to_purge(base, files))
         batches = [Batch(purgeable.slice(i, 1)) for i in range(len(purgeable))]
         where = {} if self.where is EVERY_ROW else {"predicate": compact_json([self.where.text])}
         move = Move(base, batches, "REORG", {**PURGE, **where}, workers=self.workers)
         log = Log(base.store)
-        return outcome_of(log, move.run(engine, log, context), len(files))
+        return result_of(log, move.run(engine, log, context), len(files))
 
 
 def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:

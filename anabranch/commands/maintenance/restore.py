@@ -24,19 +24,19 @@ from anabranch._log.vectors import vector_of
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.layout import clustering
 from anabranch._protocol.layout.file_sets import Marks
-from anabranch._transaction.commit import Committed, commit
+from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.file_existence import absent, came_back
-from anabranch.commands.maintenance.restore_plan import Plan, make_plan
+from anabranch.commands.maintenance.file_existence import find_missing, reappearance_conflict
+from anabranch.commands.maintenance.restore_plan import RestorePlan, make_plan
 from anabranch.commands.maintenance.returning_files import ReturningFiles
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.queries.time_travel import AsOf
-from anabranch.commands.watching import watched
+from anabranch.commands.watching import watch
 from anabranch.errors import (
     ConcurrentWriteException,
     InvalidOption,
@@ -64,7 +64,7 @@ RESULT = pa.schema([(name, pa.int64()) for name in METRICS])
 
 
 @dataclass(frozen=True)
-class Restored(ShownAsTable):
+class RestoreResult(ShownAsTable):
     """What a RESTORE did.
 
     Attributes:
@@ -76,7 +76,7 @@ class Restored(ShownAsTable):
     """
 
     version: int
-    committed: Committed | None
+    committed: CommitResult | None
     metrics: Mapping[str, int]
     missing: tuple[str, ...] = ()
     changes: bool = True
@@ -88,7 +88,7 @@ class Restored(ShownAsTable):
 
 
 @dataclass(frozen=True)
-class Restore(Masked):
+class Restore(SecretFree):
     """Make the table equal to its state at ``version`` or at ``timestamp``.
 
     It reads the whole table and replaces it, so it conflicts with every winner that changed rows or metadata. At
@@ -111,8 +111,8 @@ class Restore(Masked):
     storage_options: Mapping[str, str] | None = None
     dry_run: bool = False
 
-    @watched("RESTORE")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Restored:
+    @watch("RESTORE")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> RestoreResult:
         """Run it.
 
         Raises:
@@ -133,9 +133,9 @@ class Restore(Masked):
         ours = plan.transaction(self._parameters(target.version), runtime)
         reach("staged")
         if plan.is_nothing or self.dry_run:
-            return Restored(target.version, None, ours.info.metrics, missing, changes=not plan.is_nothing)
+            return RestoreResult(target.version, None, ours.info.metrics, missing, changes=not plan.is_nothing)
         committed = commit(ours, log, handler, context.policy(), runtime)
-        return Restored(target.version, committed, committed.metrics, missing)
+        return RestoreResult(target.version, committed, committed.metrics, missing)
 
     def _target(self, log: Log, base: Snapshot) -> Snapshot:
         if self.version is None and self.timestamp is None:
@@ -153,8 +153,8 @@ class Restore(Masked):
             raise InvalidOption(option="version", value=version, reason=reason)
         return target
 
-    def _without_missing(self, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-        missing = absent(plan.base.store, plan.adds)
+    def _without_missing(self, plan: RestorePlan) -> tuple[RestorePlan, tuple[str, ...]]:
+        missing = find_missing(plan.base.store, plan.adds)
         if not missing:
             return plan, ()
         if not self.ignore_missing:
@@ -168,7 +168,7 @@ class Restore(Masked):
         return {"version": None if self.version is None else version, "timestamp": timestamp}
 
 
-def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
+def missing_files(plan: RestorePlan, names: Sequence[str]) -> RestoreFilesMissing:
     """The error for missing files, with the version."""
     facts = {"version": plan.target.version, "files": sorted(names)[:_NAMED], "count": len(names)}
     return RestoreFilesMissing(table=plan.base.table, file=min(names), **facts)
@@ -180,7 +180,7 @@ def missing_files(plan: Plan, names: Sequence[str]) -> RestoreFilesMissing:
 class RestoreHandler(NoRows):
     """The handler of one RESTORE (`RebaseHandler` and `Guarded`), which has read every row."""
 
-    def __init__(self, plan: Plan, runtime: Runtime) -> None:
+    def __init__(self, plan: RestorePlan, runtime: Runtime) -> None:
         self._plan, self._returning = plan, ReturningFiles(plan.base, plan.adds, runtime)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
@@ -194,14 +194,14 @@ class RestoreHandler(NoRows):
         file any more. The files that are left out are looked up again, too.
         """
         conflict = self._returning.conflict(winners) or self._clustering_conflict(winners)
-        conflict = conflict or came_back(self._plan.base.store, self._plan.left_out)
+        conflict = conflict or reappearance_conflict(self._plan.base.store, self._plan.left_out)
         if conflict is None:
             self.check_files()
         return conflict
 
     def check_files(self) -> None:
         """Raises RestoreFilesMissing unless each file that comes back exists, and the file of its vector."""
-        missing = absent(self._plan.base.store, self._plan.adds)
+        missing = find_missing(self._plan.base.store, self._plan.adds)
         if missing:
             raise missing_files(self._plan, [file.missing for file in missing])
 

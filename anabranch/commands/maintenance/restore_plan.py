@@ -26,9 +26,9 @@ from anabranch._protocol.features.table_features import (
     with_features,
     writer_features,
 )
+from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout import clustering
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.properties import PROTECTED_BEFORE
 from anabranch._protocol.rules.identity import identities, is_watermark, keep_assigned_values, marks_of
 from anabranch._protocol.schema.column_mapping import MAX_ID, number_in
 from anabranch._transaction.retry import Runtime
@@ -40,7 +40,7 @@ from anabranch.errors import AppendOnlyTable, CorruptLog
 
 
 @dataclass(frozen=True)
-class Plan:
+class RestorePlan:
     """The changes that make ``base`` look like ``target``.
 
     Attributes:
@@ -69,7 +69,7 @@ class Plan:
         changes_files = len(self.adds) or len(self.removes) or len(self.again)
         return not changes_files and self.metadata is None and self.protocol is None and not self.domains
 
-    def without(self, paths: set[str]) -> Plan:
+    def without(self, paths: set[str]) -> RestorePlan:
         """The plan without these files, which cannot come back."""
         is_missing = pc.is_in(self.adds["path"], value_set=pa.array(list(paths), pa.string()))
         return replace(self, adds=self.adds.filter(pc.invert(is_missing)), left_out=self.adds.filter(is_missing))
@@ -122,7 +122,7 @@ def _bytes(files: pa.Table) -> int:
     return int(pc.sum(files["size"]).as_py() or 0)
 
 
-def make_plan(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> Plan:
+def make_plan(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) -> RestorePlan:
     """The plan that makes ``base`` look like ``target``; ``new_id`` makes ids for hidden columns.
 
     Raises:
@@ -150,7 +150,7 @@ def make_plan(base: Snapshot, target: Snapshot, new_id: Callable[[], object]) ->
     if metadata is None and forgotten:
         metadata = base.metadata  # a commit of it conflicts with writers that would assign ids which come back
     row_mark = mark if forgotten else row_tracking.NOTHING
-    return Plan(base, target, adds, removes, again, metadata, protocol, _domains(base, target), row_mark)
+    return RestorePlan(base, target, adds, removes, again, metadata, protocol, _domains(base, target), row_mark)
 
 
 def _set(values: pa.ChunkedArray) -> pa.Array:

@@ -17,20 +17,20 @@ from anabranch._protocol.actions import Metadata, compact_json
 from anabranch._protocol.features.table_features import check_writable, upgrade_for_metadata
 from anabranch._protocol.iceberg import ICEBERG_V1, VECTORS, flags
 from anabranch._protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import reach
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext, require_engine
-from anabranch.commands.ddl.iceberg import misfit
+from anabranch.commands.ddl.iceberg import incompatibility
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, only, open_log
-from anabranch.commands.rewriting import Rewriting
-from anabranch.commands.watching import watched
+from anabranch.commands.opening import Location, SecretFree, filter_files, open_log
+from anabranch.commands.rewriting import Rewrite
+from anabranch.commands.watching import watch
 from anabranch.errors import InvalidOption
 
 
 @dataclass(frozen=True)
-class UpgradeUniform(Masked):
+class UpgradeUniform(SecretFree):
     """Make a table compatible with Iceberg: mapped by name, no deletion vectors, files with field ids and partitions.
 
     Danger: it rewrites the files that lack something, often all; every concurrent write makes it fail.
@@ -42,8 +42,8 @@ class UpgradeUniform(Masked):
     table: Location
     version: int = 2
 
-    @watched("REORG")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Committed | None:
+    @watch("REORG")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table is compatible already.
 
         Raises:
@@ -66,14 +66,16 @@ class UpgradeUniform(Masked):
         return plan.run(engine, log, context)
 
 
-def _plan(base: Snapshot, runtime: Runtime) -> Rewriting | None:
+def _plan(base: Snapshot, runtime: Runtime) -> Rewrite | None:
     metadata = compatible(base.metadata, runtime)
-    files = only(base.files, pa.array([misfit(base, metadata, file) is not None for file in base.files.to_pylist()]))
+    files = filter_files(
+        base.files, pa.array([incompatibility(base, metadata, file) is not None for file in base.files.to_pylist()])
+    )
     if metadata == base.metadata and not len(files):
         return None
     current = base.metadata.configuration
     changed = {key: value for key, value in metadata.configuration.items() if current.get(key) != value}
-    return Rewriting(
+    return Rewrite(
         base,
         files,
         metadata,

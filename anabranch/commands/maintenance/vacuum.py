@@ -33,17 +33,22 @@ from anabranch._transaction.running_vacuums import DEAD_AFTER_MS, END, MARGIN_MS
 from anabranch._transaction.transaction import CommitInfo, Transaction
 from anabranch.commands.context import NEWEST, Progress, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.maintenance.vacuum_candidates import Found, in_folder, in_log, remember
+from anabranch.commands.maintenance.vacuum_candidates import (
+    Candidates,
+    candidates_in_folder,
+    candidates_in_log,
+    record_last_version,
+)
 from anabranch.commands.maintenance.vacuum_confirmed import require_confirmation
 from anabranch.commands.maintenance.vacuum_retained import (
-    Hidden,
-    Keeping,
-    find_known_by_alias,
+    HiddenNames,
+    Retained,
+    find_aliased_names,
     folders_of,
     names_to_keep,
 )
-from anabranch.commands.opening import Location, Masked, open_log
-from anabranch.commands.watching import tell, watched
+from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.watching import report_step, watch
 from anabranch.errors import (
     AnabranchError,
     DeltaConcurrentModificationException,
@@ -69,7 +74,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Vacuumed(ShownAsTable):
+class VacuumResult(ShownAsTable):
     """What a VACUUM did, or with ``dry_run`` would do.
 
     Attributes:
@@ -97,7 +102,7 @@ class Vacuumed(ShownAsTable):
 
 
 @dataclass(frozen=True)
-class Vacuum(Masked):
+class Vacuum(SecretFree):
     """Remove the files of ``table`` that are in no version that was the newest within the last ``retention_hours`` (by
     default ``delta.deletedFileRetentionDuration``).
 
@@ -121,8 +126,8 @@ class Vacuum(Masked):
     dead_after_seconds: float = DEAD_AFTER_SECONDS
     threads: int = _THREADS
 
-    @watched("VACUUM")
-    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Vacuumed:
+    @watch("VACUUM")
+    def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> VacuumResult:
         """Run it.
 
         Raises:
@@ -135,7 +140,7 @@ class Vacuum(Masked):
         for attempts_left in reversed(range(_TIMES_ANNOUNCED)):
             began_ms, snapshot = runtime.now_ms(), log.snapshot()
             plan = self._plan(snapshot, runtime)
-            tell("listing")
+            report_step("listing")
             candidates = plan.look(log, snapshot)
             context.progress("listed", len(candidates.files), len(candidates.files))
             reach("read")
@@ -144,7 +149,7 @@ class Vacuum(Masked):
                 require_confirmation(log, snapshot, candidates, files_to_remove)
             if self.dry_run:
                 spared = candidates.running or frozenset()
-                return Vacuumed(log.table, True, files_to_remove, spared=spared, directories=candidates.directories)
+                return VacuumResult(log.table, True, files_to_remove, spared=spared, directories=candidates.directories)
             try:
                 start = self._start(snapshot, plan, files_to_remove, candidates, runtime)
                 keeping = self._announce(log, plan, candidates, start, context)
@@ -159,7 +164,7 @@ class Vacuum(Masked):
             return vacuumed
         raise AssertionError("the last attempt returns or raises")
 
-    def _plan(self, snapshot: Snapshot, runtime: Runtime) -> Plan:
+    def _plan(self, snapshot: Snapshot, runtime: Runtime) -> VacuumPlan:
         """The plan with its cutoff times. Raises an error unless the VACUUM may run."""
         _check(snapshot)
         default_ms, hours = snapshot.properties.tombstone_retention_ms, self.retention_hours
@@ -171,9 +176,11 @@ class Vacuum(Masked):
             raise RetentionTooShort(table=snapshot.table, hours=f"{retention_ms / HOUR_MS:g}", retained=retained)
         now = runtime.now_ms()
         retention_ms = min(retention_ms, now)  # no file is older than 1970, and times are counted from there
-        return Plan(self, retention_ms, now - retention_ms, now - round(self.dead_after_seconds * 1000))
+        return VacuumPlan(self, retention_ms, now - retention_ms, now - round(self.dead_after_seconds * 1000))
 
-    def _announce(self, log: Log, plan: Plan, candidates: Found, start: Transaction, context: RunContext) -> Keeping:
+    def _announce(
+        self, log: Log, plan: VacuumPlan, candidates: Candidates, start: Transaction, context: RunContext
+    ) -> Retained:
         """Commit the START and return what is kept as of that version or a later one.
 
         Raises:
@@ -199,7 +206,12 @@ class Vacuum(Masked):
         return keeping
 
     def _start(
-        self, snapshot: Snapshot, plan: Plan, files_to_remove: Sequence[Entry], candidates: Found, runtime: Runtime
+        self,
+        snapshot: Snapshot,
+        plan: VacuumPlan,
+        files_to_remove: Sequence[Entry],
+        candidates: Candidates,
+        runtime: Runtime,
     ) -> Transaction:
         default_ms = snapshot.properties.tombstone_retention_ms
         specified = {} if self.retention_hours is None else {"specifiedRetentionMillis": plan.retained_ms}
@@ -211,13 +223,15 @@ class Vacuum(Masked):
         info = CommitInfo(START, parameters, counts, tags=start_tags(candidates.running, plan.cutoff_ms))
         return Transaction.on(snapshot, str(runtime.new_id()), info)
 
-    def _end(self, log: Log, vacuumed: Vacuumed, candidates: Found, cutoff_ms: int, context: RunContext) -> None:
+    def _end(
+        self, log: Log, vacuumed: VacuumResult, candidates: Candidates, cutoff_ms: int, context: RunContext
+    ) -> None:
         """Commit the END. A failure to do so is only logged: the files are removed either way."""
         try:
             snapshot = log.snapshot()
             through = candidates.correct_through(snapshot, cutoff_ms)
             if through is not None and not vacuumed.failed:
-                remember(log.store, through)
+                record_last_version(log.store, through)
             _check(snapshot)
             status = {"status": "FAILED" if vacuumed.failed else "COMPLETED"}
             counts = {"numDeletedFiles": len(vacuumed.files), "numVacuumedDirectories": vacuumed.directories}
@@ -229,7 +243,7 @@ class Vacuum(Masked):
 
 
 @dataclass(frozen=True)
-class Plan:
+class VacuumPlan:
     """A VACUUM about to run: its retention, and the times since which files or running jobs count as alive."""
 
     command: Vacuum
@@ -237,24 +251,26 @@ class Plan:
     cutoff_ms: int
     alive_since_ms: int
 
-    def no_later_than(self, now_ms: int) -> Plan:
+    def no_later_than(self, now_ms: int) -> VacuumPlan:
         """The plan by the store's clock, which shows ``now_ms`` or less, in case this machine's is ahead."""
         return replace(self, cutoff_ms=min(self.cutoff_ms, now_ms + SKEW_MS - self.retained_ms))
 
-    def look(self, log: Log, snapshot: Snapshot) -> Found:
+    def look(self, log: Log, snapshot: Snapshot) -> Candidates:
         """The candidates. A job also counts as running as long as its marker is too young to be removed."""
         if self.command.lite:
-            return in_log(log, snapshot, self.cutoff_ms, self.command.threads)
+            return candidates_in_log(log, snapshot, self.cutoff_ms, self.command.threads)
         alive_since_ms = min(self.alive_since_ms, self.cutoff_ms)
-        return in_folder(snapshot, Hidden.of(snapshot), self.cutoff_ms, alive_since_ms, self.command.threads)
+        return candidates_in_folder(
+            snapshot, HiddenNames.of(snapshot), self.cutoff_ms, alive_since_ms, self.command.threads
+        )
 
-    def keeping(self, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
+    def keeping(self, log: Log, snapshot: Snapshot, found: Candidates) -> Retained:
         """What is kept as of a version."""
         change_data = any(entry.name.startswith(f"{FOLDER}/") for entry in found.files)
         names = names_to_keep(log, snapshot, self.cutoff_ms, change_data=change_data)
-        names |= find_known_by_alias(log.store, names, found.files)
+        names |= find_aliased_names(log.store, names, found.files)
         spared = found.running or frozenset()
-        return Keeping(names, self.cutoff_ms, spared, found.others, Hidden.of(snapshot))
+        return Retained(names, self.cutoff_ms, spared, found.others, HiddenNames.of(snapshot))
 
 
 def _is_retention(hours: Any) -> bool:
@@ -273,14 +289,14 @@ class _Removal:
     """
 
     log: Log
-    keeping: Keeping
-    found: Found
+    keeping: Retained
+    found: Candidates
     progress: Progress
     threads: int
     runtime: Runtime
     last_ms: int
 
-    def run(self) -> Vacuumed:
+    def run(self) -> VacuumResult:
         """Remove the files; report those that cannot be removed, and remove the rest all the same."""
         files_to_remove = self.keeping.going(self.found.files)
         failed: dict[str, str] = {}
@@ -292,7 +308,7 @@ class _Removal:
         removed = [entry for entry in files_to_remove if entry.name not in failed]
         spared = self.found.running or frozenset()
         folders = len(self._empty_folders(removed))
-        return Vacuumed(self.log.table, False, removed, failed, folders, spared, self.found.directories)
+        return VacuumResult(self.log.table, False, removed, failed, folders, spared, self.found.directories)
 
     def _remove_all(self, groups: Sequence[Sequence[str]]) -> Iterator[tuple[int, dict[str, str]]]:
         if self.threads == 1:

@@ -19,7 +19,7 @@ from anabranch._protocol.layout.paths import is_text
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.trees import is_link, tree
 from anabranch.commands.maintenance.vacuum_retained import (
-    Hidden,
+    HiddenNames,
     find_removed_files,
     first_since,
     folders_of,
@@ -36,7 +36,7 @@ _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidates:
     """What VACUUM may remove, unless a retained version needs it.
 
     Attributes:
@@ -64,7 +64,9 @@ class Found:
         return None if through is None else min(through, self.through)
 
 
-def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms: int, threads: int) -> Found:
+def candidates_in_folder(
+    snapshot: Snapshot, hidden: HiddenNames, cutoff_ms: int, alive_since_ms: int, threads: int
+) -> Candidates:
     """Everything below the table's root that is not hidden and whose name a log can hold. Raises StoreError: a folder
     could not be listed.
     """
@@ -73,10 +75,10 @@ def in_folder(snapshot: Snapshot, hidden: Hidden, cutoff_ms: int, alive_since_ms
     all_folders = set(folder_names) or folders_of(files)
     running = running_jobs(files, alive_since_ms)
     through = _through(timeline(snapshot.store, snapshot.metadata), cutoff_ms)
-    return Found(files, folder_names, len(all_folders) + 1, running, tables_inside(listing), through, cutoff_ms)
+    return Candidates(files, folder_names, len(all_folders) + 1, running, tables_inside(listing), through, cutoff_ms)
 
 
-def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
+def candidates_in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Candidates:
     """The files that commits removed before the cutoff and that no VACUUM has processed yet.
 
     Raises:
@@ -107,8 +109,8 @@ def in_log(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int) -> Found:
         heads = [entry for entry in pool.map(log.store.head, sorted(names)) if entry is not None]
         files = [entry for entry in heads if not is_link(log.store, entry.name)]
         folders = folders_of(files)
-        others = tables_around(log.store, folders, Hidden.of(snapshot), pool)
-    return Found(files, (), len(folders) + 1, None, others, through, cutoff_ms)
+        others = tables_around(log.store, folders, HiddenNames.of(snapshot), pool)
+    return Candidates(files, (), len(folders) + 1, None, others, through, cutoff_ms)
 
 
 def _through(line: Timeline, cutoff_ms: int) -> int | None:
@@ -125,7 +127,7 @@ def last_version(store: Store) -> int | None:
     return version if isinstance(version, int) else None
 
 
-def remember(store: Store, version: int) -> None:
+def record_last_version(store: Store, version: int) -> None:
     """Record how far the log was processed, for the next LITE VACUUM. Raises StoreError: the store refused."""
     recorded = last_version(store)
     if recorded is None or recorded < version:

@@ -20,13 +20,13 @@ from anabranch._log.confirmation import confirm
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._storage.contract import Entry
-from anabranch.commands.maintenance.file_existence import absent
-from anabranch.commands.maintenance.vacuum_candidates import Found, last_version
+from anabranch.commands.maintenance.file_existence import find_missing
+from anabranch.commands.maintenance.vacuum_candidates import Candidates, last_version
 from anabranch.commands.maintenance.vacuum_retained import names_of
 from anabranch.errors import LiveFilesNotConfirmed
 
 
-def require_confirmation(log: Log, snapshot: Snapshot, found: Found, going: Sequence[Entry]) -> None:
+def require_confirmation(log: Log, snapshot: Snapshot, found: Candidates, going: Sequence[Entry]) -> None:
     """Raises LiveFilesNotConfirmed unless a second witness confirms the live files of the snapshot; CorruptLog,
     CorruptVector, StoreError or UnknownStore if that cannot be checked.
     """
@@ -45,7 +45,7 @@ def _check_live_files_exist(log: Log, snapshot: Snapshot, listed_names: set[str]
     files = snapshot.files
     names = pa.array(listed_names, pa.string())
     is_listed = pc.and_(pc.is_in(files["path"], value_set=names), pc.is_null(files["deletionVector"]))
-    lost = absent(snapshot.store, files.filter(pc.invert(is_listed)))
+    lost = find_missing(snapshot.store, files.filter(pc.invert(is_listed)))
     if lost and (newest := log.snapshot()).version > snapshot.version:
         return _check_live_files_exist(log, newest, listed_names)
     if lost:

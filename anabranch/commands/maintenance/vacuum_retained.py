@@ -41,7 +41,7 @@ _MARKER = re.compile(r"_(?:started|beating)_(?P<id>[0-9a-f-]{36})")
 
 
 @dataclass(frozen=True)
-class Hidden:
+class HiddenNames:
     """The rule of delta-spark for names that are not the table's: those that begin with ``_`` or ``.``, except folders
     of ``partitions``, of change data, and of our own jobs.
     """
@@ -49,7 +49,7 @@ class Hidden:
     partitions: tuple[str, ...]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Hidden:
+    def of(cls, snapshot: Snapshot) -> HiddenNames:
         """The rule for a version's partition columns, by their logical and physical names."""
         return cls(tuple(f"{name}=" for name in {*snapshot.partition_columns, *snapshot.partition_keys}))
 
@@ -87,7 +87,7 @@ def tables_inside(tree: Tree) -> tuple[str, ...]:
     return tuple(name.removesuffix(LOG) for name in logs if name != LOG)
 
 
-def tables_around(store: Store, folders: Iterable[str], hidden: Hidden, pool: Executor) -> tuple[str, ...]:
+def tables_around(store: Store, folders: Iterable[str], hidden: HiddenNames, pool: Executor) -> tuple[str, ...]:
     """The ``folders`` that hold the log of another table, each with a trailing slash."""
     candidates = [f"{folder}/" for folder in sorted(folders) if not hidden.names(folder)]
     has_log = pool.map(lambda folder: bool(store.list_from(f"{folder}{LOG}/")), candidates)
@@ -154,7 +154,7 @@ def names_to_keep(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: 
     return names
 
 
-def find_known_by_alias(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
+def find_aliased_names(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
     """The names of the ``files`` to which one of ``names`` refers in another spelling."""
     unlisted = names.difference(entry.name for entry in files)
     return find_aliased(store, (plain(name) if ":" in name else name for name in unlisted), files)
@@ -185,7 +185,7 @@ def first_since(line: Timeline, moment_ms: int) -> int:
 
 
 @dataclass(frozen=True)
-class Keeping:
+class Retained:
     """What VACUUM keeps: ``names``, files written at ``cutoff_ms`` or later, files of the ``spared`` jobs, files below
     ``others`` (folders of other tables), and ``hidden`` ones.
     """
@@ -194,7 +194,7 @@ class Keeping:
     cutoff_ms: int
     spared: frozenset[str]
     others: tuple[str, ...]
-    hidden: Hidden
+    hidden: HiddenNames
 
     def going(self, files: Sequence[Entry]) -> list[Entry]:
         """The files to remove, sorted by name."""

@@ -21,8 +21,8 @@ from anabranch._protocol.timestamps import milliseconds
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id, layouts_of
-from anabranch.commands.file_sizes import hold_sizes
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.file_sizes import check_sizes
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.errors import (
     ChangeFilesMissing,
     ChangeStartAfterLatest,
@@ -37,7 +37,7 @@ END, END_TIME = "endingVersion", "endingTimestamp"
 
 
 @dataclass(frozen=True)
-class ReadChanges(Masked):
+class ReadChanges(SecretFree):
     """Read the changes of ``table`` from one version to another, both included. Ends are version numbers or timestamps:
     a start is the first version committed at that time or later, an end the last one at that time or earlier.
 
@@ -122,7 +122,7 @@ def _check_sizes(log: Log, feed: Feed) -> None:
     tables = [table for version in feed.versions for table in (version.whole, version.partly, version.written)]
     non_empty = [table.select(["path", "size"]) for table in tables if len(table)]
     if non_empty:
-        hold_sizes(log.store, pa.concat_tables(non_empty), feed.read_at)
+        check_sizes(log.store, pa.concat_tables(non_empty), feed.read_at)
 
 
 def _with_file_layouts(log: Log, feed: Feed) -> Feed:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.predicates import Predicate
 from anabranch._protocol.stats.skipping_verdicts import Conjunct, verdict
-from anabranch.commands.opening import only
+from anabranch.commands.opening import filter_files
 from anabranch.errors.html import facts
 from anabranch.errors.visible import amount
 
@@ -75,7 +75,7 @@ def explain(snapshot: Snapshot, where: str, predicate: Predicate, parts: Sequenc
         parts: text and predicate of each part that AND joins.
     """
     files, file_facts = snapshot.files, snapshot.facts
-    selected = only(files, file_facts.could_match(predicate))
+    selected = filter_files(files, file_facts.could_match(predicate))
     return Skipping(
         table=snapshot.table,
         version=snapshot.version,

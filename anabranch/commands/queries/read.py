@@ -17,14 +17,14 @@ from anabranch._protocol.schema.types import INTEGERS
 from anabranch._protocol.stats.statistics import num_records
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
-from anabranch.commands.opening import Location, Masked, file_set, live_rows, only, open_log
+from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
 from anabranch.errors import CorruptLog, InvalidOption
 
 EVERY_ROW = Always(True)
 
 
 @dataclass(frozen=True)
-class Read(Masked):
+class Read(SecretFree):
     """Read ``table`` at its newest version, or at ``version``.
 
     Example:
@@ -59,7 +59,7 @@ def count_from_log(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | No
     could, must = snapshot.facts.could_match(where), snapshot.facts.must_match(where)
     if pc.any(pc.and_not(could, must)).as_py():
         return None
-    return live_rows(only(snapshot.files, could))
+    return live_rows(filter_files(snapshot.files, could))
 
 
 _EXACT = (*INTEGERS, "date")
@@ -109,7 +109,7 @@ def files_to_read(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
     """The live files that may hold rows for which the predicate is TRUE."""
     if where is None:
         return snapshot.files
-    return only(snapshot.files, snapshot.facts.could_match(where))
+    return filter_files(snapshot.files, snapshot.facts.could_match(where))
 
 
 def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:

@@ -13,14 +13,14 @@ from typing import Any
 from anabranch._log.timeline import version_at
 from anabranch._protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
 from anabranch._storage.open import location_text
-from anabranch.commands.opening import Location, Masked, open_log
+from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.errors import AmbiguousTimeTravel, InvalidOption
 
 _AT = re.compile(rf"^(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<digits>\d{{{AT_DIGITS}}}))$", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class AsOf(Masked):
+class AsOf(SecretFree):
     """A table at ``version`` or at ``timestamp``; at its newest version if both are None.
 
     ``zone`` applies to timestamps without one; ``storage_options`` are those of obstore.

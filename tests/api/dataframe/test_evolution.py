@@ -12,11 +12,11 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
 from anabranch._protocol.schema.assignments import Members
 from anabranch._protocol.schema.evolution import evolve_schema
 from anabranch._protocol.schema.types import from_arrow
-from anabranch.commands.dml.merge import Merge, Merged
+from anabranch.commands.dml.merge import Merge, MergeResult
 from anabranch.commands.dml.update import Update
 from anabranch.testing import at_phase
 from tests.support.readers import deltalake_rows
@@ -33,11 +33,11 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.assert_clean()
 
 
-def evolving(world: World, rows: list[dict[str, Any]], *clauses: Clause) -> Merged:
+def evolving(world: World, rows: list[dict[str, Any]], *clauses: Clause) -> MergeResult:
     """An upsert that adds what only these rows have."""
     table = pa.Table.from_pylist(rows)
     chosen = clauses or (update_all(*table.column_names), insert_all(*table.column_names))
-    matching = Matching(lambda row, source: equal(row["id"], source["id"]), chosen, evolves=True)
+    matching = MergePlan(lambda row, source: equal(row["id"], source["id"]), chosen, evolves=True)
     schema = evolve_schema(world.log.snapshot().schema, from_arrow(table.schema), None)
     return Merge(world.path, table, matching, world.condition(None), schema=schema).run(world.engine)
 
@@ -106,7 +106,7 @@ def test_members_are_set_and_the_others_stay(world: World) -> None:
     ]
     source = pa.Table.from_pylist([{"id": 1, "n": {"v": 7}}])
     clause = Clause("matched", "update", None, {"s": Members({"a": SourceColumn("n", ("v",))})})
-    matching = Matching(lambda row, source: equal(row["id"], source["id"]), (clause,))
+    matching = MergePlan(lambda row, source: equal(row["id"], source["id"]), (clause,))
     Merge(world.path, source, matching, world.condition(None)).run(world.engine)
     assert world.rows()[0]["s"] == {"a": 7, "t": {"b": 2, "c": 100}}
 
@@ -116,7 +116,7 @@ def test_a_merge_runs_under_the_newest_columns_where_no_version_is_given(world: 
     world.create(OLD)
     table = pa.Table.from_pylist([{"id": 1, "y": 1}])
     schema = evolve_schema(world.log.snapshot().schema, from_arrow(table.schema), None)
-    matching = Matching(lambda row, source: equal(row["id"], source["id"]), (update_all("id", "y"),), evolves=True)
+    matching = MergePlan(lambda row, source: equal(row["id"], source["id"]), (update_all("id", "y"),), evolves=True)
     command = Merge(world.path, table, matching, world.condition(None), schema=schema)
     evolving(world, [{"id": 2, "z": 5}])
     replace(command).run(world.engine)

@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch._protocol.merges import Clause, Matching, SourceColumn
+from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
 from anabranch._protocol.schema.assignments import Members
 from anabranch._spark.writing import few_rows
 from anabranch.commands.dml.merge import Merge
@@ -132,7 +132,7 @@ def test_the_engine_without_a_jvm_does_the_same(tmp_path: Path, old: Value, give
         [{"id": 1, "c": given}], pa.schema({"id": pa.int64(), "c": pa.struct({"y": pa.int64()})})
     )
     members = Members({"y": SourceColumn("c", ("y",))}, SourceColumn("c"))
-    matching = Matching(
+    matching = MergePlan(
         lambda row, source: equal(row["id"], source["id"]), (Clause("matched", "update", None, {"c": members}),)
     )
     Merge(world.path, source, matching, world.condition(None)).run(world.engine)

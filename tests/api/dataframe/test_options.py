@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anabranch._protocol.options import CHANGES, OPTIONS, READ, WRITE
-from anabranch._protocol.settings import Fate
+from anabranch._protocol.settings import Treatment
 from anabranch.commands.options import Options
 from anabranch.errors import InvalidOption, NotBuilt, UnknownOption
 from anabranch.errors.process_state import forget
@@ -31,7 +31,7 @@ def test_every_documented_option_is_taken_refused_or_harmless(door: str) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for each in (each for each in OPTIONS if door in each.doors):
-            if each.fate is Fate.HARMLESS:
+            if each.fate is Treatment.HARMLESS:
                 given(**{each.name: "x"}).finish(door)
             else:  # of the honoured ones, those that their command has not taken
                 with pytest.raises((InvalidOption, NotBuilt)):

@@ -250,7 +250,7 @@ def test_rows_that_are_cached_are_not_read_again(session: SparkSession, tmp_path
 def test_a_file_that_spark_spells_in_another_way_is_read(
     session: SparkSession, intact: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anabranch._spark.reading.pruned_frames.are_said", lambda *_: False)
+    monkeypatch.setattr("anabranch._spark.reading.pruned_frames.have_expected_paths", lambda *_: False)
     assert ids_of(session.read.format("delta").load(intact).where("id = 57")) == [57]
 
 

@@ -21,7 +21,7 @@ from anabranch._api.merge_builder import DeltaMergeBuilder
 from anabranch._protocol.merges import Clause, SourceColumn
 from anabranch._protocol.predicates import And, Compare, Unknown
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch.commands.dml.merge import Merge, Merged
+from anabranch.commands.dml.merge import Merge, MergeResult
 from anabranch.commands.opening import open_log
 
 ON = "t.id = s.id"
@@ -167,7 +167,7 @@ def test_a_table_without_an_alias_is_spoken_of_by_its_columns(path: str) -> None
 
 def test_execute_counts_the_rows_as_delta_does(builder: DeltaMergeBuilder, monkeypatch: Any) -> None:
     metrics = {"numTargetRowsUpdated": 3, "numTargetRowsDeleted": 2, "numTargetRowsInserted": 1, "other": 9}
-    monkeypatch.setattr(Merge, "run", lambda self, engine, at: Merged(None, metrics))
+    monkeypatch.setattr(Merge, "run", lambda self, engine, at: MergeResult(None, metrics))
     (row,) = builder.whenMatchedDelete().execute().to_pylist()  # type: ignore[operator]
     assert list(row.items()) == [
         ("num_affected_rows", 6),

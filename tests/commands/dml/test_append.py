@@ -23,7 +23,7 @@ from anabranch._log.log import forget
 from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.queries.read import Read
-from anabranch.testing import Watched, at_phase, mounted
+from anabranch.testing import ObservedStore, at_phase, mounted
 from anabranch.testing.stores import Call
 from tests.support.raw_logs import PROTOCOL, add, info, listing, metadata, put_commit
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
@@ -533,7 +533,7 @@ def test_only_a_file_that_may_be_there_is_removed_or_told_of(
         made = failing.get(call.method) if str(call.about).endswith(".parquet") else None
         return made and made(name=str(call.about), root="t", reason="as the test asked.")
 
-    with mounted(Watched(open_store(world.path), before=fail), world.path), pytest.raises(kind):
+    with mounted(ObservedStore(open_store(world.path), before=fail), world.path), pytest.raises(kind):
         anabranch.append(world.path, [{"id": 2}])
     assert [each.levelname for each in caplog.records if "which nothing names" in each.message] == ["WARNING"] * left
     assert column(world, "id") == [1]

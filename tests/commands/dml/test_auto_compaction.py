@@ -17,7 +17,7 @@ WISH = "delta_autoOptimize.autoCompact"
 
 @pytest.fixture(autouse=True)
 def three_files_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing.due, "__defaults__", (3,))
+    monkeypatch.setattr(packing.bins_due, "__defaults__", (3,))
 
 
 def world(folder: Path, **properties: str) -> World:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch._protocol.session_says import Said, honouring
+from anabranch._protocol.session_says import SessionSettings, apply_settings
 from anabranch.commands.ddl.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable
@@ -20,7 +20,7 @@ from tests.support.worlds import World
 
 SCHEMA = Struct((Field("id", "long"), Field("x", "long")))
 ROWS = [{"id": i, "x": i % 2} for i in range(4)]
-NIGHTLY = Said(app_id="nightly", txn_version="7")
+NIGHTLY = SessionSettings(app_id="nightly", txn_version="7")
 
 
 @pytest.fixture
@@ -33,15 +33,17 @@ def write(world: World, *rows: dict[str, int], **said: Any) -> Any:
     return command.run(world.engine)
 
 
-def saying(**defaults: str) -> Said:
-    return Said(defaults=lambda: {f"delta.{key.replace('_', '.')}": value for key, value in defaults.items()})
+def saying(**defaults: str) -> SessionSettings:
+    return SessionSettings(
+        defaults=lambda: {f"delta.{key.replace('_', '.')}": value for key, value in defaults.items()}
+    )
 
 
 # -- user metadata -----------------------------------------------------------------------------------------------------
 
 
 def test_every_commit_bears_what_the_session_says_of_it(world: World) -> None:
-    with honouring(Said(user_metadata="run 7")):
+    with apply_settings(SessionSettings(user_metadata="run 7")):
         write(world, {"id": 9, "x": 1})
         world.delete("id = 0")
         world.update("id = 1", x=0)
@@ -54,7 +56,7 @@ def test_every_commit_bears_what_the_session_says_of_it(world: World) -> None:
 
 
 def test_what_a_write_says_of_its_commit_counts_more(world: World) -> None:
-    with honouring(Said(user_metadata="run 7")):
+    with apply_settings(SessionSettings(user_metadata="run 7")):
         write(world, {"id": 9, "x": 1}, user_metadata="ours")
     assert world.info()["userMetadata"] == "ours"
 
@@ -76,22 +78,26 @@ def test_what_a_write_says_of_its_commit_counts_more(world: World) -> None:
     ids=["append", "overwrite", "delete", "delete nothing", "update", "merge", "update nothing"],
 )
 def test_a_write_of_a_numbered_application_is_done_once(world: World, change: Any) -> None:
-    with honouring(NIGHTLY) as held:
+    with apply_settings(NIGHTLY) as held:
         change(world)
         assert held.used_txn
         assert world.version == 1
         change(world)
     assert world.version == 1
     assert world.log.snapshot().state.app_transactions["nightly"].version == 7
-    with honouring(Said(app_id="nightly", txn_version="8")):
+    with apply_settings(SessionSettings(app_id="nightly", txn_version="8")):
         change(world)
     assert world.version == 2
     world.assert_clean()
 
 
 def test_half_of_a_number_and_no_number_are_refused_and_nothing_is_written(world: World) -> None:
-    for said in (Said(app_id="a"), Said(txn_version="1"), Said(app_id="a", txn_version="-1")):
-        with honouring(said):
+    for said in (
+        SessionSettings(app_id="a"),
+        SessionSettings(txn_version="1"),
+        SessionSettings(app_id="a", txn_version="-1"),
+    ):
+        with apply_settings(said):
             for change in (lambda: world.delete("id = 0"), lambda: write(world, ROWS[0]), lambda: world.merge(ROWS)):
                 with pytest.raises(InvalidOption, match=r"spark\.databricks\.delta\.write\.txn"):
                     change()
@@ -105,7 +111,7 @@ def test_half_of_a_number_and_no_number_are_refused_and_nothing_is_written(world
 
 def test_new_tables_have_the_properties_of_the_session_and_their_own_count_more(tmp_path: Path) -> None:
     said = saying(appendOnly="true", checkpointInterval="3")
-    with honouring(said):
+    with apply_settings(said):
         Create(tmp_path / "a", NewTable(SCHEMA, properties={"delta.CHECKPOINTinterval": "7"})).run()
         write(World(str(tmp_path / "b")), *ROWS)
         Create(tmp_path / "c", NewTable(SCHEMA, properties={"delta.appendOnly": "false"})).run()
@@ -116,7 +122,7 @@ def test_new_tables_have_the_properties_of_the_session_and_their_own_count_more(
 
 
 def test_a_table_that_is_there_and_a_clone_take_no_defaults(world: World, tmp_path: Path) -> None:
-    with honouring(saying(appendOnly="true")):
+    with apply_settings(saying(appendOnly="true")):
         write(world, {"id": 9, "x": 1})
         Clone(world.path, str(tmp_path / "copy")).run()
     assert not world.log.snapshot().properties.append_only
@@ -124,19 +130,19 @@ def test_a_table_that_is_there_and_a_clone_take_no_defaults(world: World, tmp_pa
 
 
 def test_defaults_speak_of_the_protocol_unless_that_is_ignored(tmp_path: Path) -> None:
-    with honouring(saying(feature_domainMetadata="supported")):
+    with apply_settings(saying(feature_domainMetadata="supported")):
         Create(tmp_path / "a", NewTable(SCHEMA)).run()
         Create(tmp_path / "b", NewTable(SCHEMA, properties={"delta.ignoreProtocolDefaults": "true"})).run()
     found = [World(str(tmp_path / name)).log.snapshot().protocol.writer_features or () for name in "ab"]
     assert ["domainMetadata" in each for each in found] == [True, False]
-    with honouring(saying(minReaderVersion="1", minWriterVersion="2")):
+    with apply_settings(saying(minReaderVersion="1", minWriterVersion="2")):
         Create(tmp_path / "c", NewTable(SCHEMA)).run()
     protocol = World(str(tmp_path / "c")).log.snapshot().protocol
     assert (protocol.min_reader, protocol.min_writer) == (1, 2)
 
 
 def test_a_default_that_is_not_honoured_here_is_refused(tmp_path: Path) -> None:
-    with honouring(saying(universalFormat_enabledFormats="iceberg")), pytest.raises(InvalidProperty):
+    with apply_settings(saying(universalFormat_enabledFormats="iceberg")), pytest.raises(InvalidProperty):
         Create(tmp_path / "a", NewTable(SCHEMA)).run()
     assert not (tmp_path / "a").exists()
 
@@ -145,7 +151,7 @@ def test_a_default_that_is_not_honoured_here_is_refused(tmp_path: Path) -> None:
 
 
 def test_replace_where_takes_partition_columns_only_where_the_session_says_so(world: World) -> None:
-    with honouring(Said(replaces_by_data=False, checks_replaced=False)):
+    with apply_settings(SessionSettings(replaces_by_data=False, checks_replaced=False)):
         with pytest.raises(NonPartitionColumn) as refused:
             write(world, {"id": 1, "x": 1}, mode="overwrite", replace_where=world.condition("id = 1"))
         assert refused.value.facts["column"] == "id"
@@ -158,7 +164,7 @@ def test_replace_where_takes_partition_columns_only_where_the_session_says_so(wo
 def test_a_table_that_is_yet_to_be_made_has_the_partition_columns_that_it_is_asked_for(world: World) -> None:
     new = World(f"{world.path}_new")
     by_x, by_id = world.condition("x = 1"), world.condition("id = 1")
-    with honouring(Said(replaces_by_data=False)):
+    with apply_settings(SessionSettings(replaces_by_data=False)):
         for partition_by, where, column in (("x",), by_id, "id"), (None, by_x, "x"):
             with pytest.raises(NonPartitionColumn) as refused:
                 write(new, {"id": 1, "x": 1}, mode="overwrite", replace_where=where, partition_by=partition_by)
@@ -168,7 +174,7 @@ def test_a_table_that_is_yet_to_be_made_has_the_partition_columns_that_it_is_ask
 
 
 def test_rows_beside_the_condition_are_written_where_the_session_checks_none(world: World) -> None:
-    with honouring(Said(checks_replaced=False)):
+    with apply_settings(SessionSettings(checks_replaced=False)):
         write(world, {"id": 70, "x": 0}, mode="overwrite", replace_where=world.condition("x = 1"))
     assert [row["id"] for row in world.rows()] == [0, 2, 70]
 
@@ -176,15 +182,18 @@ def test_rows_beside_the_condition_are_written_where_the_session_checks_none(wor
 def test_a_constraint_that_is_missing_may_be_dropped_where_the_session_says_so(world: World) -> None:
     with pytest.raises(InvalidOption):
         DropConstraint(world.path, "nope").run()
-    with honouring(Said(drops_missing=True)):
+    with apply_settings(SessionSettings(drops_missing=True)):
         assert DropConstraint(world.path, "nope").run() is None
 
 
 def test_the_session_switches_automatic_compaction_on_and_off_whatever_the_table_says(tmp_path: Path) -> None:
     silent = World(str(tmp_path / "a")).create(ROWS)
     wishing = World(str(tmp_path / "b")).create(ROWS, **{"delta_autoOptimize.autoCompact": "true"})
-    for world, said in ((silent, Said(compacts="true", compacts_from=2)), (wishing, Said(compacts="false"))):
-        with honouring(said):
+    for world, said in (
+        (silent, SessionSettings(compacts="true", compacts_from=2)),
+        (wishing, SessionSettings(compacts="false")),
+    ):
+        with apply_settings(said):
             write(world, {"id": 9, "x": 1})
     assert (silent.info()["operation"], wishing.info()["operation"]) == ("OPTIMIZE", "WRITE")
 

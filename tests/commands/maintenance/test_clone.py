@@ -22,7 +22,7 @@ from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._storage import open_store
 from anabranch._storage.open import mounted
-from anabranch._transaction.commit import Committed
+from anabranch._transaction.commit import CommitResult
 from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
@@ -32,7 +32,7 @@ from anabranch.commands.idempotence import application
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.opening import open_log
-from anabranch.testing import DictStore, Watched, at_phase
+from anabranch.testing import DictStore, ObservedStore, at_phase
 from tests.support.changes import ROWS
 from tests.support.golden import DAT, KERNEL, MISSING
 from tests.support.our_tables import OURS
@@ -64,7 +64,7 @@ def target(tmp_path: Path) -> World:
     return World(str(tmp_path / "the clone ü #1"))
 
 
-def clone(origin: World, target: World, shallow: bool, **more: Any) -> Committed:
+def clone(origin: World, target: World, shallow: bool, **more: Any) -> CommitResult:
     return Clone(origin.path, target.path, shallow, **more).run()
 
 
@@ -779,7 +779,7 @@ def test_every_call_of_the_target_s_store_may_fail_and_nothing_is_half_done(orig
         def decide(call: Any, number: int = number) -> Exception | None:
             return errors.StoreError(name="x", root="y", reason="it fails.") if call.number == number else None
 
-        store = Watched(inner, before=decide)
+        store = ObservedStore(inner, before=decide)
         with mounted(store) as location:
             try:
                 Clone(origin.path, location, False).run()

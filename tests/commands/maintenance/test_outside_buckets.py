@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch._storage import open_store
-from anabranch._storage.told import telling
+from anabranch._storage.told import use_settings
 from anabranch.commands.field_id_names import layouts_of
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck
@@ -51,7 +51,7 @@ def world(tmp_path: Path, said: dict[str, str]) -> World:
         put_rows(table, name, ROWS)
         data = (table / name).read_bytes()
         (table / name).unlink()
-        with telling(None, lambda _: said):
+        with use_settings(None, lambda _: said):
             open_store("s3://bucket/origin").put(name, data)
         adds.append(add(f"s3://bucket/origin/{name}", size=len(data), stats='{"numRecords": 1}'))
     put_commit(table, 0, WITH_VECTORS, metadata(), *adds)
@@ -82,5 +82,5 @@ DOORS: dict[str, tuple[Callable[[World], Any], Any]] = {
 def test_every_thread_asks_the_server_that_the_session_names(door: str, world: World, said: dict[str, str]) -> None:
     """Another one knows no such file: FSCK would take all of them out of the table."""
     ask, found = DOORS[door]
-    with telling(None, lambda _: said):
+    with use_settings(None, lambda _: said):
         assert ask(world) == found

@@ -25,7 +25,7 @@ from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.new_table import NewTable
-from anabranch.commands.maintenance.restore import METRICS, Restore, Restored
+from anabranch.commands.maintenance.restore import METRICS, Restore, RestoreResult
 from tests.support.patience import a_tick
 from tests.support.worlds import World, assert_others_agree, table_path
 
@@ -50,7 +50,7 @@ def with_losses(tmp_path: Path) -> Iterator[World]:
     assert_others_agree(made.path)
 
 
-def restore(world: World, version: int, **more: Any) -> Restored:
+def restore(world: World, version: int, **more: Any) -> RestoreResult:
     return Restore(world.path, version, **more).run()
 
 

@@ -24,11 +24,11 @@ from anabranch._storage import open_store
 from anabranch._storage.contract import Store
 from anabranch.commands.context import RunContext
 from anabranch.commands.maintenance.check import check
-from anabranch.commands.maintenance.vacuum import Vacuum, Vacuumed
+from anabranch.commands.maintenance.vacuum import Vacuum, VacuumResult
 from anabranch.commands.maintenance.vacuum_candidates import last_version
 from anabranch.commands.maintenance.vacuum_retained import names_of
 from anabranch.commands.staging import Staging
-from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
+from anabranch.testing import Call, DictStore, ObservedStore, at_phase, mounted
 from tests.support.patience import a_tick
 from tests.support.worlds import World
 
@@ -57,7 +57,7 @@ def put(root: str, name: str, hours: float = 1000, data: bytes = b"x") -> Path:
     return aged(path, hours)
 
 
-def vacuum(location: str, hours: float | None = 0, **how: Any) -> Vacuumed:
+def vacuum(location: str, hours: float | None = 0, **how: Any) -> VacuumResult:
     a_tick()
     return Vacuum(location, hours, check_retention=False, **how).run()
 
@@ -299,7 +299,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_goes(world: World) -> None:
             return errors.StorePermissionDenied(name="b.parquet", root=world.path, reason="not yours.")
         return None
 
-    with mounted(Watched(open_store(world.path), before=refuses)) as location:
+    with mounted(ObservedStore(open_store(world.path), before=refuses)) as location:
         done = vacuum(location, 1)
     assert [file.name for file in done.files] == ["a.parquet", "c.parquet"]
     assert list(done.failed) == ["b.parquet"]
@@ -318,7 +318,7 @@ def test_a_job_whose_witness_cannot_be_removed_loses_nothing(world: World) -> No
         is_witness = call.method == "delete" and str(call.about).endswith(f"_started_{job}")
         return errors.StoreError(name=call.about, root=world.path, reason="no.") if is_witness else None
 
-    with mounted(Watched(open_store(world.path), before=refuses)) as location:
+    with mounted(ObservedStore(open_store(world.path), before=refuses)) as location:
         done = vacuum(location, 1)
     assert not done.files
     assert set(done.failed) >= {f"job-{job}/part-0.parquet", f"job-{job}/_started_{job}"}
@@ -442,7 +442,7 @@ def test_lite_removes_what_the_log_says_and_lists_nothing(world: World) -> None:
     put(world.path, "unknown.parquet")
     before = world.rows()
     a_tick()
-    store = Watched(open_store(world.path))
+    store = ObservedStore(open_store(world.path))
     with mounted(store) as location:
         done = vacuum(location, lite=True)
     assert len([f for f in done.files if f.name.endswith(".parquet")]) == 4
@@ -462,7 +462,7 @@ def test_lite_goes_on_from_the_last_one(world: World) -> None:
     assert vacuum(world.path, lite=True).files
     assert last_version(open_store(world.path)) == 1
     world.overwrite({"id": 10, "x": 9, "p": 9})
-    store = Watched(open_store(world.path))
+    store = ObservedStore(open_store(world.path))
     a_tick()
     with mounted(store) as location:
         assert len(vacuum(location, lite=True, dry_run=True).files) == 1

@@ -27,7 +27,7 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch._protocol.layout.paths import store_name
-from anabranch._protocol.merges import Matching
+from anabranch._protocol.merges import MergePlan
 from anabranch._storage.local import LocalStore
 from anabranch._transaction.fence import Fence, start_tags, starts_in
 from anabranch._transaction.phases import reach
@@ -40,20 +40,20 @@ from anabranch.commands.dml.merge import Merge
 from anabranch.commands.dml.update import Update
 from anabranch.commands.dml.write import Write
 from anabranch.commands.maintenance.check import check
-from anabranch.commands.maintenance.vacuum import Plan, Vacuum
-from anabranch.commands.maintenance.vacuum_candidates import Found
-from anabranch.commands.maintenance.vacuum_retained import Keeping
+from anabranch.commands.maintenance.vacuum import Vacuum, VacuumPlan
+from anabranch.commands.maintenance.vacuum_candidates import Candidates
+from anabranch.commands.maintenance.vacuum_retained import Retained
 from anabranch.commands.opening import open_log
 from anabranch.commands.queries.read import Read
-from anabranch.commands.rewriting import Rewriting
+from anabranch.commands.rewriting import Rewrite
 from anabranch.errors import (
     AnabranchError,
     DeltaConcurrentModificationException,
     LiveFilesNotConfirmed,
     StagedFilesVacuumed,
 )
-from anabranch.testing import PHASES, ArrowEngine, DictStore, Watched, at_phase, mounted
-from anabranch.testing.stores import Kept
+from anabranch.testing import PHASES, ArrowEngine, DictStore, ObservedStore, at_phase, mounted
+from anabranch.testing.stores import StoredObject
 from laboratory.scheduler import Scheduler
 from tests.support.patience import a_tick, end
 from tests.support.raw_logs import info, put_commit
@@ -71,7 +71,7 @@ class Guarded(DictStore):
     """A store that knows at each moment which files the newest version needs, and notes whoever takes one away."""
 
     def __init__(
-        self, url: str, kept: Mapping[str, Kept] | None = None, now_ms: Callable[[], int] | None = None
+        self, url: str, kept: Mapping[str, StoredObject] | None = None, now_ms: Callable[[], int] | None = None
     ) -> None:
         super().__init__(url, kept, now_ms or (lambda: 0))
         self.live: dict[str, set[str]] = {}
@@ -123,7 +123,7 @@ def where(location: str, text: str) -> Condition:
 def merged(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     source = pa.table({"id": [3, 300], "x": [33, 33], "p": [0, 0]})
     clauses = update_all("x"), insert_all("id", "x", "p")
-    matching = Matching(lambda row, source: row["id"] == source["id"], clauses, keys=(("id", "id"),))
+    matching = MergePlan(lambda row, source: row["id"] == source["id"], clauses, keys=(("id", "id"),))
     return Merge(location, source, matching, where(location, "id >= 0")).run(
         engine, RunContext(runtime=runtime, retry=RETRY)
     )
@@ -133,7 +133,7 @@ def reorganised(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
     log = open_log(location)
     snapshot = log.snapshot()
     reach("read")
-    return Rewriting(snapshot, snapshot.files).run(engine, log, RunContext(retry=RETRY, runtime=runtime))
+    return Rewrite(snapshot, snapshot.files).run(engine, log, RunContext(retry=RETRY, runtime=runtime))
 
 
 def appended(location: str, engine: ArrowEngine, runtime: Runtime) -> Any:
@@ -174,7 +174,7 @@ WRITERS = [
 BASE: Rows = {id: id * 10 for id in range(6)} | {8: 81}
 
 
-def base_of(vectors: bool, partitioned: bool, records: bool) -> Mapping[str, Kept]:
+def base_of(vectors: bool, partitioned: bool, records: bool) -> Mapping[str, StoredObject]:
     """A table with garbage, with vectors where it may have them, and with its changes where it ``records`` them."""
     store = Guarded(f"memory://fence/base-{next(_numbers)}")
     with mounted(store) as location:
@@ -191,7 +191,7 @@ def base_of(vectors: bool, partitioned: bool, records: bool) -> Mapping[str, Kep
     return dict(store.kept)
 
 
-BASES: dict[tuple[bool, bool, bool], Mapping[str, Kept]] = {}
+BASES: dict[tuple[bool, bool, bool], Mapping[str, StoredObject]] = {}
 
 
 class Dice:
@@ -225,7 +225,7 @@ class Round:
         scheduler = Scheduler(Dice(rng, rng.choice((0.01, 0.03, 0.1, 0.4))))
         clock = count(1_800_000_000_000)
         store = Guarded(f"memory://fence/round-{next(_numbers)}", BASES[kind], lambda: next(clock))
-        stage = Watched(store, before=lambda call: scheduler.pause(f"{call.method} {call.about}"))
+        stage = ObservedStore(store, before=lambda call: scheduler.pause(f"{call.method} {call.about}"))
         expected, rows = BASE, {}
         with mounted(stage) as location:
             committed: list[Writer] = []
@@ -309,12 +309,12 @@ def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_second_look(patch: pytest.MonkeyPatch) -> None:
-    keeping, known = Plan.keeping, dict[int, tuple[Any, Keeping]]()
+    keeping, known = VacuumPlan.keeping, dict[int, tuple[Any, Retained]]()
 
-    def first(self: Plan, log: Log, snapshot: Snapshot, found: Found) -> Keeping:
+    def first(self: VacuumPlan, log: Log, snapshot: Snapshot, found: Candidates) -> Retained:
         return known.setdefault(id(found.files), (found.files, keeping(self, log, snapshot, found)))[1]
 
-    patch.setattr(Plan, "keeping", first)
+    patch.setattr(VacuumPlan, "keeping", first)
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from anabranch.errors import (
     StoreError,
     VersionNotFound,
 )
-from anabranch.testing import Call, DictStore, Watched, at_phase, mounted
+from anabranch.testing import Call, DictStore, ObservedStore, at_phase, mounted
 from tests.support.worlds import World
 
 HOUR = 3_600_000
@@ -171,7 +171,7 @@ def test_history_is_cut_off_though_the_file_that_showed_the_time_cannot_be_remov
         failing = call.method == "delete" and "clock" in str(call.about)
         return StoreError(name=str(call.about), root=inner.url, reason="403 forbidden") if failing else None
 
-    with mounted(Watched(inner, before=fail)) as location:
+    with mounted(ObservedStore(inner, before=fail)) as location:
         world = World(location).create([{"id": 0}])
         AddFeatureSupport(location, "vacuumProtocolCheck").run()
         DropFeature(location, "vacuumProtocolCheck").run(world.engine)
@@ -218,7 +218,7 @@ def test_a_vacuum_that_removed_files_says_so_though_the_log_cannot_be_listed_the
         failing = is_over and call.method == "list_from"
         return StoreError(name=str(call.about), root=inner.url, reason="503 slow down") if failing else None
 
-    with mounted(Watched(inner, before=fail)) as location:
+    with mounted(ObservedStore(inner, before=fail)) as location:
         world = World(location).create([{"id": 1}])
         world.append({"id": 2})
         world.delete("id = 1")

@@ -12,7 +12,7 @@ from anabranch._protocol.expressions.computation import computation_over
 from anabranch._protocol.expressions.intervals import DAY, Span, span_of
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.syntax import Interval
-from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch._protocol.expressions.words import ParseError
 from anabranch._protocol.schema.types import Field, Struct, to_arrow
 from anabranch._protocol.unsupported import Unsupported
 
@@ -58,7 +58,7 @@ def test_units_and_amounts_are_read(text: str, expected: Span) -> None:
     ],
 )
 def test_every_other_interval_is_left_to_spark(text: str) -> None:
-    with contextlib.suppress(NotUnderstood):
+    with contextlib.suppress(ParseError):
         assert span(text) is None
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.spelling import to_sql
-from anabranch._protocol.expressions.words import NotUnderstood
+from anabranch._protocol.expressions.words import ParseError
 from tests.protocol.expressions.drawn_texts import drawn_text
 from tests.support.tiers import examples
 
@@ -39,7 +39,7 @@ def test_spark_reads_what_the_parser_reads(spark: SparkSession) -> None:
         text = drawn_text(draw, draw.randint(1, 4))
         try:
             ours = to_sql(parse_expression(text, COLUMNS))
-        except NotUnderstood:
+        except ParseError:
             stricter += 1
             continue
         theirs = plan(spark, text)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from anabranch._protocol.expressions.patterns import LINE_ENDS, pattern_of
-from anabranch._protocol.expressions.table import Unfit
+from anabranch._protocol.expressions.table import ArgumentsNotSupported
 from tests.protocol.expressions.drawn_patterns import drawn_pattern, drawn_searched
 from tests.support.tiers import examples
 
@@ -41,7 +41,7 @@ ONLY_SPARK = [
 
 @pytest.mark.parametrize("text", ONLY_SPARK)
 def test_a_pattern_that_two_might_read_otherwise_is_left_to_spark(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(ArgumentsNotSupported):
         pattern_of(text)
 
 
@@ -90,7 +90,7 @@ def test_drawn_patterns_find_what_python_finds() -> None:
         text = drawn_pattern(draw)
         try:
             pattern = pattern_of(text)
-        except Unfit:
+        except ArgumentsNotSupported:
             continue
         texts, read = [drawn_searched(draw) for _ in range(5)], read + 1
         theirs = re.compile(_for_python(text), re.ASCII)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from anabranch._protocol.expressions import resolving
-from anabranch._protocol.expressions.table import TABLE, Fit, Given, Unfit, add, function
+from anabranch._protocol.expressions.table import TABLE, Argument, ArgumentsNotSupported, Fit, add, function
 from anabranch._protocol.rules.functions import FUNCTIONS
 from tests.test_storeys import ROOT
 
@@ -28,17 +28,22 @@ def test_a_rule_may_call_every_function_that_is_computed_here() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [[], [Given("long")], [Given("string"), Given("integer")], [Given("string"), Given("integer", (None,))]],
+    [
+        [],
+        [Argument("long")],
+        [Argument("string"), Argument("integer")],
+        [Argument("string"), Argument("integer", (None,))],
+    ],
     ids=["none", "of another type", "no constant", "NULL"],
 )
-def test_an_entry_refuses_what_it_does_not_take(given: list[Given]) -> None:
-    with pytest.raises(Unfit):
+def test_an_entry_refuses_what_it_does_not_take(given: list[Argument]) -> None:
+    with pytest.raises(ArgumentsNotSupported):
         TABLE["left"].fit(given)
 
 
 def test_an_entry_is_given_constants_as_they_are() -> None:
-    assert TABLE["left"].fit([Given("string"), Given("integer", (2,))]) == Fit("string", ("string",), (2,))
-    assert TABLE["substring"].fit([Given("string"), Given("integer", (2,))]).options == (2,)
+    assert TABLE["left"].fit([Argument("string"), Argument("integer", (2,))]) == Fit("string", ("string",), (2,))
+    assert TABLE["substring"].fit([Argument("string"), Argument("integer", (2,))]).options == (2,)
 
 
 def test_a_name_has_one_entry() -> None:

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from anabranch._protocol.actions import Protocol
-from anabranch._protocol.features.requested_by_properties import Requested, read_protocol_request, without_requests
+from anabranch._protocol.features.requested_by_properties import (
+    ProtocolRequest,
+    read_protocol_request,
+    without_requests,
+)
 from anabranch.errors import InvalidProperty, UnsupportedFeature
 
 BASIC = frozenset({"appendOnly", "invariants"})
@@ -76,7 +80,7 @@ def test_what_is_asked_of_the_protocol_stands_in_no_metadata() -> None:
     other = {"team": "harbour", "delta.appendOnly": "true"}
     properties = {**V1_2, "delta.ignoreProtocolDefaults": "true", "delta.feature.appendOnly": "supported", **other}
     assert without_requests(properties) == other
-    assert read_protocol_request("t", other) == Requested()
+    assert read_protocol_request("t", other) == ProtocolRequest()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from anabranch._protocol.features.row_tracking import (
     NOTHING,
     ROW_ID_COLUMN,
     SUSPENDED,
-    Tracked,
+    HiddenColumns,
     assign_row_ids,
     assigns,
     domain_of,
@@ -51,7 +51,7 @@ def test_a_listed_feature_numbers_files_and_the_property_makes_rows_keep_their_i
     assert not assigns(PLAIN, metadata())
     assert not assigns(LISTED, metadata(**{SUSPENDED: "True"}))
     on = metadata(**{ENABLED: "true"}, **NAMED)
-    assert tracking_columns(LISTED, on) == Tracked("_row-id-col-1", "_row-commit-version-col-2")
+    assert tracking_columns(LISTED, on) == HiddenColumns("_row-id-col-1", "_row-commit-version-col-2")
     assert tracking_columns(PLAIN, on) is tracking_columns(LISTED, metadata(**NAMED)) is None
     assert tracking_columns(LISTED, metadata(**{ENABLED: "true"})) is None
 

@@ -9,14 +9,14 @@ import pytest
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.features.widening import (
     can_widen,
-    depending_on,
-    following,
+    find_dependency,
     iceberg_keeps,
     unreadable_change,
+    widen_to_rows,
     with_type,
 )
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
-from anabranch._protocol.session_says import Said, honouring
+from anabranch._protocol.session_says import SessionSettings, apply_settings
 from anabranch.errors import InvalidOption, UnknownColumn
 
 ALLOWED = [
@@ -83,16 +83,16 @@ def test_a_type_becomes_no_other(before: str, after: str) -> None:
 def follows(before: str, after: str, **properties: str) -> bool:
     """Whether a column takes the type of the rows."""
     metadata = metadata_of(Field("c", before), **properties)
-    return following(metadata, Struct((Field("c", after),))).fields[0].type == after
+    return widen_to_rows(metadata, Struct((Field("c", after),))).fields[0].type == after
 
 
 @pytest.mark.parametrize(("before", "after"), ALLOWED)
 def test_rows_widen_a_column_as_far_as_the_session_lets_them(before: str, after: str) -> None:
     assert follows(before, after)
-    with honouring(Said(widens="never")):
+    with apply_settings(SessionSettings(widens="never")):
         assert not follows(before, after)
     across = before in ("byte", "short", "integer", "long") and (after == "double" or after.startswith("decimal"))
-    with honouring(Said(widens="same_family_type")):
+    with apply_settings(SessionSettings(widens="same_family_type")):
         assert follows(before, after) is not across
 
 
@@ -208,7 +208,7 @@ def test_columns_become_as_wide_as_the_rows_at_any_depth() -> None:
             Field("new", "long"),
         )
     )
-    after = following(metadata_of(*table), rows)
+    after = widen_to_rows(metadata_of(*table), rows)
     assert [each.type for each in after] == [
         "long",
         "decimal(8,3)",
@@ -228,7 +228,7 @@ def test_columns_become_as_wide_as_the_rows_at_any_depth() -> None:
 
 def test_nothing_widens_where_the_table_does_not_say_so() -> None:
     metadata = Metadata("x", schema_json(Struct((Field("id", "integer"),))))
-    assert following(metadata, Struct((Field("id", "long"),))) == metadata.schema
+    assert widen_to_rows(metadata, Struct((Field("id", "long"),))) == metadata.schema
 
 
 def computed() -> Iterator[tuple[Metadata, str]]:
@@ -240,13 +240,13 @@ def computed() -> Iterator[tuple[Metadata, str]]:
 
 @pytest.mark.parametrize(("metadata", "why"), list(computed()))
 def test_a_column_from_which_something_is_computed_keeps_its_type(metadata: Metadata, why: str) -> None:
-    assert following(metadata, Struct((Field("id", "long"),))) == metadata.schema
-    assert why in str(depending_on(metadata, ("id",)))
+    assert widen_to_rows(metadata, Struct((Field("id", "long"),))) == metadata.schema
+    assert why in str(find_dependency(metadata, ("id",)))
 
 
 def test_members_beside_the_one_that_a_rule_speaks_of_may_widen() -> None:
     pair = Struct((Field("a", "integer"), Field("b", "integer")))
     rows = Struct((Field("s", Struct((Field("a", "long"), Field("b", "long")))),))
-    after = following(metadata_of(Field("s", pair), **{"delta_constraints.c": "s.a > 0"}), rows).field("s").type
+    after = widen_to_rows(metadata_of(Field("s", pair), **{"delta_constraints.c": "s.a > 0"}), rows).field("s").type
     assert isinstance(after, Struct)
     assert [each.type for each in after] == ["integer", "long"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from anabranch._protocol.layout.curves import ORIGINS
-from anabranch._protocol.layout.moves import Group, Misplaced, Origin, Output, from_text, locate_rows, to_text
+from anabranch._protocol.layout.moves import Group, Origin, Output, RowsNotLocated, from_text, locate_rows, to_text
 
 files = st.lists(st.tuples(st.integers(0, 40), st.sets(st.integers(0, 39)), st.sets(st.integers(0, 39))), min_size=1)
 
@@ -89,22 +89,22 @@ def one(records: int, *dead: int, written: int, in_order: bool = True) -> dict[s
 
 def test_a_row_that_was_dead_before_it_was_moved_has_no_address() -> None:
     assert one(3, 0, written=2) == {"o": BitMap64([0])}
-    with pytest.raises(Misplaced):
+    with pytest.raises(RowsNotLocated):
         one(3, 1, written=2)
 
 
 def test_a_row_behind_the_end_of_its_file_has_no_address() -> None:
-    with pytest.raises(Misplaced):
+    with pytest.raises(RowsNotLocated):
         one(1, written=1)
 
 
 def test_a_record_that_counts_other_rows_than_there_were_is_not_believed() -> None:
-    with pytest.raises(Misplaced):
+    with pytest.raises(RowsNotLocated):
         one(3, written=2)
 
 
 def test_of_an_order_that_was_not_recorded_nothing_is_known() -> None:
-    with pytest.raises(Misplaced):
+    with pytest.raises(RowsNotLocated):
         one(3, written=3, in_order=False)
 
 
@@ -117,12 +117,12 @@ def test_of_all_rows_it_needs_no_record_where_each_went() -> None:
     assert found == {"o": BitMap64([0, 1, 2]), "q": BitMap64([0])}
     short = Group(group.sources, group.outputs[:1], False)
     for wrong, rows in ((group, {"s": BitMap64([0, 2])}), (short, every)):
-        with pytest.raises(Misplaced):
+        with pytest.raises(RowsNotLocated):
             locate_rows(wrong, rows, lambda row: dead[row["path"]], nothing)
 
 
 def test_origins_that_do_not_cover_their_file_are_not_believed() -> None:
     group = Group((Origin("s", 2),), (Output("o", 2, "x"),), False)
     short = pa.Table.from_pylist([{"source": 0, "row": 1}], schema=ORIGINS)
-    with pytest.raises(Misplaced):
+    with pytest.raises(RowsNotLocated):
         locate_rows(group, {"s": BitMap64([1])}, lambda row: BitMap64(), lambda name: short)

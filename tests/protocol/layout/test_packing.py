@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch._protocol.actions import files_table
-from anabranch._protocol.layout.packing import AUTO_TARGET, MIB, auto_target, due, plan, target_size
+from anabranch._protocol.layout.packing import AUTO_TARGET, MIB, auto_compaction_target, bins_due, plan, target_size
 from anabranch._protocol.properties import Properties, validate
 from anabranch.errors import InvalidProperty
 
@@ -134,11 +134,11 @@ def test_what_is_no_size_is_refused(text: str) -> None:
     ("mode", "target"), [("false", None), ("true", AUTO_TARGET), ("legacy", AUTO_TARGET), ("auto", 256 * MIB)]
 )
 def test_automatic_compaction_has_a_target_of_its_own(mode: str, target: int | None) -> None:
-    assert auto_target(Properties({"delta.autoOptimize.autoCompact": mode}), 1 << 30) == target
-    assert auto_target(Properties({}), 1 << 30) is None
+    assert auto_compaction_target(Properties({"delta.autoOptimize.autoCompact": mode}), 1 << 30) == target
+    assert auto_compaction_target(Properties({}), 1 << 30) is None
 
 
 def test_automatic_compaction_waits_for_enough_small_files_in_a_partition() -> None:
     rows = [file(f"{i:02}", 1) for i in range(49)] + [file(f"x{i:02}", 1, day="2") for i in range(3)]
-    assert due(files_table(rows), TARGET) == []
-    assert names(due(files_table([*rows, file("more", 1)]), TARGET)) == [[*(f"{i:02}" for i in range(49)), "more"]]
+    assert bins_due(files_table(rows), TARGET) == []
+    assert names(bins_due(files_table([*rows, file("more", 1)]), TARGET)) == [[*(f"{i:02}" for i in range(49)), "more"]]

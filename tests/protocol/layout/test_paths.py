@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch._protocol.layout.paths import absolute, decode, encode, is_absolute, lies_in, outside, store_name
+from anabranch._protocol.layout.paths import absolute, decode, encode, is_absolute, lies_in, split_absolute, store_name
 
 parts = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=6).filter(
     lambda part: part not in (".", "..")
@@ -119,7 +119,7 @@ def test_a_name_as_an_absolute_uri_is_found_again_below_its_root_and_outside_oth
     assert is_absolute(uri)
     if not is_absolute(encode(name)):
         assert store_name(root, uri) == name
-        assert "/".join(outside(uri)) == f"{root}/{name}".replace("file://", "file:", 1)
+        assert "/".join(split_absolute(uri)) == f"{root}/{name}".replace("file://", "file:", 1)
     assert absolute("s3://elsewhere/t", uri) == uri
 
 

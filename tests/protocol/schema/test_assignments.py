@@ -11,7 +11,7 @@ from anabranch._protocol.schema.assignments import (
     find_path,
     leaves,
     map_values,
-    wholes,
+    whole_structs,
 )
 from anabranch._protocol.schema.types import Array, Field, Struct
 from anabranch.errors import InvalidOption
@@ -39,7 +39,7 @@ def test_what_members_are_taken_from_stays_where_their_values_change() -> None:
     found = map_values(
         {"s": Members({"a": 1, "t": inner}, whole="u"), "r": Members({"x": 3})}, lambda value: value * 10
     )
-    assert dict(wholes(found)) == {("s",): "u", ("s", "t"): "u.t"}
+    assert dict(whole_structs(found)) == {("s",): "u", ("s", "t"): "u.t"}
     assert dict(leaves(found)) == {("s", "a"): 10, ("s", "t", "b"): 20, ("r", "x"): 30}
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch._protocol.schema.parquet_columns import DoNotMerge, columns_of, merge_columns, with_partitions
+from anabranch._protocol.schema.parquet_columns import MergeConflict, columns_of, merge_columns, with_partitions
 from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch.errors import UnsupportedType
 
@@ -107,7 +107,7 @@ TWICE = [("a", pa.int8()), ("A", pa.int8())]
 
 @pytest.mark.parametrize("schema", [pa.schema(TWICE), pa.schema([("s", pa.struct(TWICE))])])
 def test_two_columns_of_one_name_are_refused(schema: pa.Schema) -> None:
-    with pytest.raises(DoNotMerge, match="twice"):
+    with pytest.raises(MergeConflict, match="twice"):
         columns_of(footer_of(schema))
 
 
@@ -131,7 +131,7 @@ APART = [("long", "integer"), ("decimal(9,2)", "decimal(10,2)"), ("timestamp", "
     ("one", "other"), [*APART, ("string", "binary"), (Array("long"), "long"), (Map("string", "long"), Struct(()))]
 )
 def test_types_that_files_keep_differently_do_not_go_together(one: Any, other: Any) -> None:
-    with pytest.raises(DoNotMerge):
+    with pytest.raises(MergeConflict):
         merge_columns(Struct((Field("c", one),)), Struct((Field("c", other),)))
 
 

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.merges import NOTHING_MORE, Clause, Joined, Matching, SourceColumn
+from anabranch._protocol.merges import NOTHING_MORE, Clause, Joined, MergePlan, SourceColumn
 from anabranch._protocol.partitions import parse_hive_path
 from anabranch._spark.engine import SparkEngine
-from anabranch._spark.merging.merge_source import Held, hold
+from anabranch._spark.merging.merge_source import MergeSource, hold
 from anabranch._spark.writing import few_rows
 from anabranch.commands.engine import Engine
 from anabranch.errors import (
@@ -80,8 +80,8 @@ def merge(
 ) -> Outcome:
     """All that a command asks of the engine, in its order."""
     engine: Engine = SparkEngine(spark)
-    matching = Matching(on, clauses, *aliases)
-    held = source if isinstance(source, Held) else engine.hold(source, files.schema, files.root, "job")
+    matching = MergePlan(on, clauses, *aliases)
+    held = source if isinstance(source, MergeSource) else engine.hold(source, files.schema, files.root, "job")
     joined = engine.join(files, matching, held, "job")
     engine.write_images(files, joined, "job/images")
     engine.write_inserts(files, matching, held, [joined], "job/inserts")
@@ -122,7 +122,7 @@ def files(tmp_path: Path) -> FileSet:
 
 
 @pytest.fixture(scope="module")
-def held(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Held:
+def held(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MergeSource:
     """A source for merges that fail: ids 1 and 20."""
     return hold(spark, frame_of(spark, (1, "x"), (20, "y")), f"file://{tmp_path_factory.mktemp('held')}", "job")
 
@@ -204,13 +204,13 @@ def test_rows_without_a_match_may_be_changed_by_their_own_columns(spark: SparkSe
 
 
 def test_a_clause_for_rows_without_a_match_cannot_speak_of_the_source(
-    spark: SparkSession, files: FileSet, held: Held
+    spark: SparkSession, files: FileSet, held: MergeSource
 ) -> None:
     with pytest.raises(InvalidCondition, match=r"NOT MATCHED BY SOURCE AND s\.s IS NULL"):
         merge(spark, files, held, "t.id = s.id", delete("s.s IS NULL", "not matched by source"))
 
 
-def test_an_insert_cannot_speak_of_the_table(spark: SparkSession, files: FileSet, held: Held) -> None:
+def test_an_insert_cannot_speak_of_the_table(spark: SparkSession, files: FileSet, held: MergeSource) -> None:
     with pytest.raises(InvalidCondition, match=r"NOT MATCHED THEN INSERT id = t\.id"):
         merge(spark, files, held, "t.id = s.id", insert(id="t.id"))
 
@@ -235,7 +235,7 @@ def test_a_join_on_anything_but_equality_is_as_good(spark: SparkSession, files: 
 
 
 def test_what_several_joins_matched_is_not_inserted(spark: SparkSession, files: FileSet) -> None:
-    engine, matching = SparkEngine(spark), Matching("t.id = s.id", (insert(id="s.id"),), "t", "s")
+    engine, matching = SparkEngine(spark), MergePlan("t.id = s.id", (insert(id="s.id"),), "t", "s")
     held = engine.hold(source_of((1, "x"), (6, "y"), (12, "z")), files.schema, files.root, "job")
     joined = [engine.join(files.restrict_to({path}), matching, held, "job") for path in ("a%20b.parquet", "c.parquet")]
     assert [each.matched for each in joined] == [{"a%20b.parquet": BitMap64([1])}, {"c.parquet": BitMap64([1])}]
@@ -329,14 +329,14 @@ def test_a_large_source_is_joined_without_a_broadcast(
     "tests/spark/merging/test_merge.py::test_expressions_may_be_columns_and_names_without_an_alias",
     "tests/api/dataframe/test_merge_into.py::test_rows_are_merged_into_a_name",
 )
-def test_a_star_takes_the_sources_column_of_that_name(spark: SparkSession, files: FileSet, held: Held) -> None:
+def test_a_star_takes_the_sources_column_of_that_name(spark: SparkSession, files: FileSet, held: MergeSource) -> None:
     star = {"id": SourceColumn("id"), "s": SourceColumn("S")}
     found = merge(spark, files, held, "t.id = s.id", update(**star), insert(**star))
     assert (found.images, found.inserts) == ([{"id": 1, "s": "x"}], [{"id": 20, "s": "y"}])
 
 
 def test_a_column_that_the_source_or_the_table_lacks_is_refused(
-    spark: SparkSession, files: FileSet, held: Held
+    spark: SparkSession, files: FileSet, held: MergeSource
 ) -> None:
     with pytest.raises(InvalidCondition, match="the source has no column more"):
         merge(spark, files, held, "t.id = s.id", update(s=SourceColumn("more")))
@@ -458,7 +458,7 @@ def test_any_name_will_do(spark: SparkSession, tmp_path: Path) -> None:
     ],
 )
 def test_an_expression_that_does_not_fit_is_refused(
-    spark: SparkSession, files: FileSet, held: Held, on: str, clause: Clause, words: str
+    spark: SparkSession, files: FileSet, held: MergeSource, on: str, clause: Clause, words: str
 ) -> None:
     with pytest.raises(InvalidCondition, match=words) as caught:
         merge(spark, files, held, on, clause)
@@ -469,18 +469,18 @@ def test_a_condition_of_an_insert_is_checked_though_all_else_is_put_as_it_is(
     spark: SparkSession, files: FileSet
 ) -> None:
     clause, keys = insert("s.id + 1", id=SourceColumn("id"), s=SourceColumn("s")), (("id", "id"),)
-    matching = Matching("t.id = s.id", (clause,), "t", "s", keys=keys, rest=NOTHING_MORE)
+    matching = MergePlan("t.id = s.id", (clause,), "t", "s", keys=keys, rest=NOTHING_MORE)
     with pytest.raises(InvalidCondition, match=r"NOT MATCHED AND s\.id \+ 1"):
         SparkEngine(spark).check_merge(files, matching, source_of((1, "x")))
 
 
-def test_names_of_ours_are_not_shown(spark: SparkSession, files: FileSet, held: Held) -> None:
+def test_names_of_ours_are_not_shown(spark: SparkSession, files: FileSet, held: MergeSource) -> None:
     with pytest.raises(InvalidCondition, match=r"\[`id`.*\]|\[`s`.*\]") as caught:
         merge(spark, files, held, "mrow = 1", delete(), aliases=(None, None))
     assert "__anabranch" not in str(caught.value)
 
 
-def test_a_column_bound_to_the_users_frame_is_explained(spark: SparkSession, files: FileSet, held: Held) -> None:
+def test_a_column_bound_to_the_users_frame_is_explained(spark: SparkSession, files: FileSet, held: MergeSource) -> None:
     source = frame_of(spark, (1, "x"))
     calls: list[tuple[Any, Clause]] = [
         (F.col("t.id") == source["id"], delete()),
@@ -493,7 +493,9 @@ def test_a_column_bound_to_the_users_frame_is_explained(spark: SparkSession, fil
             merge(spark, files, held, on, clause)
 
 
-def test_what_fails_on_a_row_is_typed_and_writes_no_data_files(spark: SparkSession, files: FileSet, held: Held) -> None:
+def test_what_fails_on_a_row_is_typed_and_writes_no_data_files(
+    spark: SparkSession, files: FileSet, held: MergeSource
+) -> None:
     failing = (insert(id="1 div (s.id - 20)"), update(id="1 div (t.id - 1)"), delete("1 div (t.id - 1) = 1"))
     for clause in few_of(failing, 1):
         with pytest.raises(ExecutionFailed, match="DIVIDE_BY_ZERO"):

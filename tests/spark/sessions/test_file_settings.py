@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch import DeltaTable, errors
-from anabranch._spark.sessions.file_settings import settings_of, speaking, speaks
+from anabranch._spark.sessions.file_settings import settings_of, use_session_settings, uses_session_settings
 from anabranch._storage.told import bucket_options, call_options
 from anabranch.commands.opening import open_log
 from tests.storage import moto_s3
@@ -66,15 +66,15 @@ def test_a_command_asks_for_no_secret_that_it_does_not_need_so_that_no_log_has_i
 
 def test_two_sessions_do_not_know_of_each_other(told: Any, spark: Any) -> None:
     say(told, KEYS)
-    with speaking(told):
+    with use_session_settings(told):
         assert bucket_options("s3", "lake", {})["access_key_id"] == "KEY"
-        with speaking(spark):
+        with use_session_settings(spark):
             assert bucket_options("s3", "lake", {}) == {}
     assert bucket_options("s3", "lake", {}) == {}
 
 
 def test_the_methods_of_a_door_speak_for_its_session_and_for_what_it_was_given(told: Any) -> None:
-    @speaks
+    @uses_session_settings
     class Door:
         def __init__(self) -> None:
             self._spark, self._file_settings = told, KEYS
@@ -99,13 +99,13 @@ def test_the_doors_open_a_bucket_as_the_session_says(told: Any) -> None:
         assert DeltaTable.forPath(told, place).history().count() == 2
         assert anabranch.sql(told, f"DESCRIBE HISTORY delta.`{place}`").count() == 2
         DeltaTable.createOrReplace(told).location(f"{place}2").addColumn("id", "BIGINT").execute()
-        with speaking(told):
+        with use_session_settings(told):
             assert open_log(place).snapshot().version == 1
 
 
 def test_who_has_no_session_hears_nothing_of_it(told: Any) -> None:
     say(told, KEYS)
-    with speaking(told):
+    with use_session_settings(told):
         inside = open_log("s3a://bucket/t").store
     assert open_log("s3a://bucket/t").store.bucket is not inside.bucket  # type: ignore[attr-defined]
 

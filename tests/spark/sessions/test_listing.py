@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from anabranch._spark.sessions.held_settings import hold_setting
+from anabranch._spark.sessions.held_settings import override_setting
 from anabranch._spark.sessions.listing import SETTING, few_tasks
 
 
@@ -55,7 +55,7 @@ def test_a_lower_setting_of_the_user_counts(session: Any) -> None:
 
 
 def test_the_last_of_several_blocks_puts_the_setting_back(session: Any) -> None:
-    first, second = hold_setting(session, SETTING, "1"), hold_setting(session, SETTING, "2")
+    first, second = override_setting(session, SETTING, "1"), override_setting(session, SETTING, "2")
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -65,6 +65,6 @@ def test_the_last_of_several_blocks_puts_the_setting_back(session: Any) -> None:
 
 
 def test_a_block_that_fails_puts_the_setting_back(session: Any) -> None:
-    with pytest.raises(InterruptedError), hold_setting(session, SETTING, "1"):
+    with pytest.raises(InterruptedError), override_setting(session, SETTING, "1"):
         raise InterruptedError
     assert session.conf[SETTING] == "10000"

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch._protocol import settings
-from anabranch._protocol.session_says import current, is_said
+from anabranch._protocol.session_says import current, has_settings
 from anabranch._spark.sessions import settings as reading
 from anabranch._spark.sessions.session import HIDDEN
 from anabranch._spark.sessions.settings import find_settings, honour_settings, honours, list_settings, listing
@@ -69,9 +69,9 @@ def test_all_settings_are_listed_once_a_second_and_else_only_the_named_ones_are_
 def test_a_door_within_a_door_asks_no_second_time_and_behind_them_nothing_is_said() -> None:
     session = Session(commitInfo__userMetadata="note")
     with honour_settings(session, "MERGE"), honour_settings(session, "DELETE"):  # type: ignore[arg-type]
-        assert is_said()
+        assert has_settings()
     assert session.conf.lists + session.conf.gets == 1
-    assert not is_said()
+    assert not has_settings()
     assert current().user_metadata is None
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from anabranch._arrow import clustering, orders, packing
 from anabranch._arrow import places as arrow_places
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.layout.curves import ORIGINS, Curve
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.rules.table_rules import Rules
@@ -157,7 +157,7 @@ def test_numbers_are_hashed_as_by_spark(spark: SparkSession) -> None:
 def test_ids_of_rows_go_with_them(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.table({"v": [3, 1, 2]})
     row = {**file_row(tmp_path, "a.parquet", table), "baseRowId": 10, "defaultRowCommitVersion": 4}
-    files = replace(file_set(tmp_path, [row], table.schema), tracked=Tracked("hidden_id", "hidden_version"))
+    files = replace(file_set(tmp_path, [row], table.schema), tracked=HiddenColumns("hidden_id", "hidden_version"))
     assert try_cluster(spark, files, Curve(("v",), "zorder"), 1, "job", None)
     [file] = files_in(tmp_path, "job")
     assert pq.ParquetFile(file).read().to_pydict() == {

@@ -26,7 +26,7 @@ import anabranch
 from anabranch import DeltaTable
 from anabranch._arrow import files as arrow_files
 from anabranch._arrow import packing
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.parquet_files import read_nan_free
 from anabranch._protocol.rules.table_rules import Rules
@@ -35,7 +35,7 @@ from anabranch._protocol.schema.types import Array, Field, Map, Struct, to_arrow
 from anabranch._protocol.stats.footers import footer_stats
 from anabranch._spark.columns.types import arrow_rows
 from anabranch._spark.writing import arrow_clustering, arrow_packing
-from anabranch._spark.writing.arrow_packing import pack_bins, slots_here
+from anabranch._spark.writing.arrow_packing import local_slots, pack_bins
 from anabranch._spark.writing.relocating import pack
 from anabranch.commands.staging import is_data_file
 from anabranch.errors.process_state import forget
@@ -161,7 +161,7 @@ def any_files(spark: SparkSession, root: Path, runtime: random.Random) -> FileSe
     return replace(
         found,
         rules=Rules(codec=codec),
-        tracked=Tracked("hidden_id", "hidden_version") if tracked else None,
+        tracked=HiddenColumns("hidden_id", "hidden_version") if tracked else None,
     )
 
 
@@ -277,7 +277,7 @@ def test_what_this_process_can_do_needs_no_job(
     spark: SparkSession, tmp_path: Path, small: int, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrow_packing, "SMALL_BYTES", small)
-    monkeypatch.setattr(arrow_packing, "slots_here", lambda spark: slots)
+    monkeypatch.setattr(arrow_packing, "local_slots", lambda spark: slots)
     before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
     assert pack_bins(spark, [(numbered(tmp_path, {"a.parquet": 5}), "job")]) == {0}
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
@@ -300,9 +300,9 @@ def test_only_a_local_master_runs_its_tasks_in_this_process(
     spark: SparkSession, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrow_packing, "list_settings", lambda spark: {"spark.master": master})
-    assert slots_here(spark) == MASTERS[master]
+    assert local_slots(spark) == MASTERS[master]
     monkeypatch.setattr(arrow_packing, "is_connect", lambda spark: True)
-    assert slots_here(spark) == 0
+    assert local_slots(spark) == 0
 
 
 def test_threads_stop_where_the_caller_is_interrupted(
@@ -317,8 +317,8 @@ def test_threads_stop_where_the_caller_is_interrupted(
             raise KeyboardInterrupt
         began.set()
         until(task["is_called_off"])
-        with pytest.raises(arrow_files.CalledOff):
-            list(arrow_files.live(task))
+        with pytest.raises(arrow_files.Cancelled):
+            list(arrow_files.live_batches(task))
         ended.append(task)
         return "", 0
 
@@ -521,7 +521,7 @@ def test_rows_keep_their_ids_and_versions(spark: SparkSession, tmp_path: Path) -
         Struct((Field("id", "long"),)),
         deleted={"f0.parquet": [1]},
     )
-    assert pack_bins(spark, [(replace(files, tracked=Tracked("hidden_id", "hidden_version")), "job")]) == {0}
+    assert pack_bins(spark, [(replace(files, tracked=HiddenColumns("hidden_id", "hidden_version")), "job")]) == {0}
     [file] = files_in(tmp_path, "job")
     assert pq.ParquetFile(file).read().to_pylist() == [
         {"id": 1, "hidden_id": 100, "hidden_version": 5},

@@ -236,7 +236,7 @@ def test_the_short_way_comes_to_the_same_as_the_long_one(
             command = f"{run.__name__} {seed} {turn}"
             with monkeypatch.context() as long:
                 long.setattr(few_rows, "MOST_ROWS", -1)
-                long.setattr(expression_checks, "check_assigned", left_to_spark)
+                long.setattr(expression_checks, "resolve_assignments", left_to_spark)
                 long.setattr(Site, "check_read", left_to_spark)
                 long.setattr(engine, "first", lambda work, otherwise: otherwise())
                 expected = outcome(run, spark, other, command)

@@ -17,7 +17,7 @@ from anabranch._protocol.schema.types import Struct, schema_json
 from anabranch._protocol.settings import OPTIMIZES_WRITES
 from anabranch._spark.writing import few_rows
 from anabranch._spark.writing import write as writing
-from anabranch._spark.writing.rebalance import is_wished, parts
+from anabranch._spark.writing.rebalance import is_requested, parts
 from anabranch.errors import InvalidOption
 from tests.support.readers import deltalake_rows, same_rows
 
@@ -39,7 +39,7 @@ PARTS = 8
 def test_the_command_counts_more_than_the_session_and_that_more_than_the_table(
     asked: bool | None, session: bool | None, table: bool, wished: bool
 ) -> None:
-    assert is_wished(Rules(optimized=table, optimized_asked=asked), session) is wished
+    assert is_requested(Rules(optimized=table, optimized_asked=asked), session) is wished
 
 
 @pytest.mark.parametrize(("said", "wished"), [("true", True), (" TRUE ", True), ("false", False), (None, False)])

@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
 from anabranch._arrow.clustering import SAMPLE_ROWS, SAMPLE_ROWS_PER_OUTPUT, sampling_interval
-from anabranch._protocol.features.row_tracking import Tracked
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.layout.curves import ORIGINS, Curve
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.rules.table_rules import Rules
@@ -147,7 +147,7 @@ def test_packed_rows_keep_their_ids_and_hold_no_partition_column(spark: SparkSes
         )
     ]
     files = file_set(tmp_path, rows, schema, ("day",), {"f0.parquet": [1]})
-    pack(spark, replace(files, tracked=Tracked("hidden_id", "hidden_version")), "job/c2=2024-01-01")
+    pack(spark, replace(files, tracked=HiddenColumns("hidden_id", "hidden_version")), "job/c2=2024-01-01")
     (file,) = files_in(tmp_path, "job")
     assert rows_in(file) == [
         {"c1": 1, "hidden_id": 100, "hidden_version": 5},

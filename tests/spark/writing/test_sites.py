@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from anabranch._arrow.site import alone
+from anabranch._arrow.site import site_without_spark
 from anabranch._protocol.actions import empty_files
 from anabranch._protocol.expressions.resolving import ALTERING
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.row_rules import obedient
+from anabranch._protocol.row_rules import enforce_rules
 from anabranch._protocol.rules.table_rules import Check, Rules
 from anabranch._protocol.schema.types import Field, Struct, to_arrow
 from anabranch._spark.columns import rule_columns
@@ -47,14 +47,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return True
 
     monkeypatch.setattr(rule_columns, "are_builtin", are_builtin)
-    monkeypatch.setattr(sites, "site_of", lambda spark, root: alone(open_store("/t")))
+    monkeypatch.setattr(sites, "site_of", lambda spark, root: site_without_spark(open_store("/t")))
     return found
 
 
 def held(files: FileSet, **said: str) -> pa.Table:
     """The rows as the table's rules want them, in a session that says so."""
     altered = writing_site(session(**said), files).altered
-    return obedient(files.root, ROWS, files.schema, files.rules, frozenset({"n"}), altered)
+    return enforce_rules(files.root, ROWS, files.schema, files.rules, frozenset({"n"}), altered)
 
 
 def test_each_function_is_looked_up_once_for_all_rules(asked: list[str]) -> None:

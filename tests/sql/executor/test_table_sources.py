@@ -83,9 +83,9 @@ def same_both_ways(spark: SparkSession, folder: Path, source: str, on: str, *, h
 def noted(spark: SparkSession, folder: Path, source: str, on: str, *, here: bool) -> tuple[Any, Any, Any]:
     """As `merged`, of rows that are read without Spark, or are not."""
     read: list[Any] = []
-    live = finding.live
+    live = finding.fetch_live
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finding, "live", lambda *given: read.append(live(*given)) or read[-1])
+        patch.setattr(finding, "fetch_live", lambda *given: read.append(live(*given)) or read[-1])
         found = merged(spark, folder, source, on)
     assert [each is not None for each in read] == ([True] if here else [False] * len(read))
     return found

@@ -19,7 +19,7 @@ from anabranch._log.commits import Commit
 from anabranch._protocol.layout.paths import is_absolute
 from anabranch._protocol.stats.statistics import num_records
 from anabranch.commands.queries.timeline.texts import text_of
-from anabranch.commands.queries.timeline.values import Did, FileChange, Totals
+from anabranch.commands.queries.timeline.values import CommitEffect, FileChange, Totals
 
 SHOWN_FILES = 8
 """Maximum number of files shown for a commit."""
@@ -44,7 +44,7 @@ class File(NamedTuple):
         return None if self.records is None else self.records - self.deleted
 
 
-class Freed(NamedTuple):
+class FreedFiles(NamedTuple):
     """The files that a commit freed for VACUUM: those of the table's own that it removed. The size is None if that of
     one file is unknown.
     """
@@ -62,7 +62,7 @@ class FileActions:
     changes_data: bool
 
 
-class Running:
+class RunningTotals:
     """The totals of the table's live files, updated commit by commit from the ``files`` of a snapshot; without these
     the totals stay unknown.
 
@@ -76,7 +76,7 @@ class Running:
 
     def __init__(self, small_below: int, files: pa.Table | None = None) -> None:
         self._small_below, self.known = small_below, files is not None
-        self.freed = Freed()
+        self.freed = FreedFiles()
         self._live: dict[str, File] = {}
         self._files = self._bytes = self._rows = self._deleted = self._small = self._uncounted = 0
         if files is not None:
@@ -95,7 +95,7 @@ class Running:
         rows = None if self._uncounted else self._rows
         return Totals(self._files, self._bytes, rows, self._deleted, self._small)
 
-    def after(self, actions: FileActions, *, change_files: bool = False) -> Did:
+    def after(self, actions: FileActions, *, change_files: bool = False) -> CommitEffect:
         """Apply a commit and return what it did."""
         removed = {path: self._take(key, file) for key, path, file in actions.removes}
         added = {path: (file, self._put(key, file)) for key, path, file in actions.adds}
@@ -132,12 +132,12 @@ class Running:
 
 def _summarize(
     removes: Mapping[str, File], adds: Mapping[str, tuple[File, bool]], changes: bool, change_files: bool
-) -> Did:
+) -> CommitEffect:
     marked = {path: file.deleted - removes[path].deleted for path, (file, _) in adds.items() if path in removes}
     added = {path: file for path, (file, restated) in adds.items() if path not in removes and not restated}
     removed = {path: file for path, file in removes.items() if path not in adds}
     rows_added = _sum(file.rows for file in added.values())
-    return Did(
+    return CommitEffect(
         files_added=len(added),
         files_removed=len(removed),
         bytes_added=sum(file.size or 0 for file in added.values()),
@@ -151,10 +151,10 @@ def _summarize(
     )
 
 
-def count_freed(files: Mapping[str, File]) -> Freed:
+def count_freed(files: Mapping[str, File]) -> FreedFiles:
     """Count the removed files that are the table's own: a clone names files of its source by absolute paths."""
     own_sizes = [file.size for path, file in files.items() if not is_absolute(path)]
-    return Freed(len(own_sizes), _sum(own_sizes))
+    return FreedFiles(len(own_sizes), _sum(own_sizes))
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

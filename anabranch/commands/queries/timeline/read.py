@@ -29,7 +29,13 @@ from anabranch._transaction.refused import find_refused
 from anabranch._transaction.running_vacuums import END, START, retention_of
 from anabranch.commands.context import NEWEST
 from anabranch.commands.opening import Location, open_log
-from anabranch.commands.queries.timeline.actions import FileActions, Freed, Running, count_freed, file_actions
+from anabranch.commands.queries.timeline.actions import (
+    FileActions,
+    FreedFiles,
+    RunningTotals,
+    count_freed,
+    file_actions,
+)
 from anabranch.commands.queries.timeline.advice import Figures, advise
 from anabranch.commands.queries.timeline.said import kind_of, parse_commit_info
 from anabranch.commands.queries.timeline.texts import text_of
@@ -96,36 +102,36 @@ def checkpoint_versions(log: Log) -> frozenset[int]:
 
 def _entries(
     log: Log, newest: Snapshot, whole: Timeline, places: Sequence[int], checkpoints: frozenset[int], small_below: int
-) -> tuple[list[Entry], list[Freed]]:
+) -> tuple[list[Entry], list[FreedFiles]]:
     """The entry of each version, and the files that its commit freed for VACUUM."""
-    running = Running(small_below)
+    running = RunningTotals(small_below)
     versions = [whole.versions[place] for place in places]
     first_known, base = _first_state(log, newest, versions, checkpoints)
-    entries, freed_by_version = list[Entry](), list[Freed]()
+    entries, freed_by_version = list[Entry](), list[FreedFiles]()
     for place, commit in zip(places, _commits(log, newest, whole, places), strict=True):
         if not running.known and commit.version == first_known + 1:
-            running = Running(small_below, base)
+            running = RunningTotals(small_below, base)
         actions = file_actions(commit)
         entry = _entry(whole, place, commit, actions, running, commit.version in checkpoints)
         freed_by_version.append(_freed_files(entry.said.operation, actions, running.freed))
         if commit.version == first_known:  # the state after it is known, the state before it is not
-            running = Running(small_below, base)
+            running = RunningTotals(small_below, base)
             entry = replace(entry, totals=running.totals)
         entries.append(entry)
     return entries, freed_by_version
 
 
-def _freed_files(operation: str | None, actions: FileActions, freed: Freed) -> Freed:
+def _freed_files(operation: str | None, actions: FileActions, freed: FreedFiles) -> FreedFiles:
     """The files that a commit freed for VACUUM. FSCK removes files that no longer exist, and the files that a RESTORE
     adds were freed by an earlier commit.
     """
     if operation == "FSCK":
-        return Freed()
+        return FreedFiles()
     if operation != "RESTORE":
         return freed
     restored = count_freed({path: file for _, path, file in actions.adds})
     are_sizes_known = freed.bytes is not None and restored.bytes is not None
-    return Freed(freed.files - restored.files, freed.bytes - restored.bytes if are_sizes_known else None)  # type: ignore[operator]
+    return FreedFiles(freed.files - restored.files, freed.bytes - restored.bytes if are_sizes_known else None)  # type: ignore[operator]
 
 
 def _first_state(
@@ -161,7 +167,7 @@ def _commits(log: Log, newest: Snapshot, whole: Timeline, places: Sequence[int])
 
 
 def _entry(
-    whole: Timeline, place: int, commit: Commit, actions: FileActions, running: Running, is_checkpoint: bool
+    whole: Timeline, place: int, commit: Commit, actions: FileActions, running: RunningTotals, is_checkpoint: bool
 ) -> Entry:
     head = commit.head
     did = running.after(actions, change_files=commit.has_change_feed)
@@ -197,7 +203,7 @@ def _without_many_files(entries: list[Entry]) -> list[Entry]:
 def _figures(
     newest: Snapshot,
     entries: Sequence[Entry],
-    freed: Sequence[Freed],
+    freed: Sequence[FreedFiles],
     checkpoints: Iterable[int],
     target: int,
     now_ms: int,
@@ -228,7 +234,9 @@ def _count_packable(newest: Snapshot, target: int) -> tuple[int, int]:
     return sum(len(group.files) for group in groups), sum(group.outputs for group in groups)
 
 
-def _count_vacuumable(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: int, retention_ms: int) -> Freed:
+def _count_vacuumable(
+    entries: Sequence[Entry], freed: Sequence[FreedFiles], now_ms: int, retention_ms: int
+) -> FreedFiles:
     """The files removed before the retention time and after the cutoff of the last VACUUM. Subtracts files that a
     RESTORE brought back, whenever it did, so the figures tend to be too small.
     """
@@ -240,7 +248,7 @@ def _count_vacuumable(entries: Sequence[Entry], freed: Sequence[Freed], now_ms: 
     ]
     sizes = [part.bytes for part in old]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
-    return Freed(sum(part.files for part in old), total)
+    return FreedFiles(sum(part.files for part in old), total)
 
 
 def _last_vacuum_cutoff_ms(entries: Sequence[Entry], default_ms: int) -> int:

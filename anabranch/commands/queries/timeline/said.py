@@ -10,8 +10,8 @@ from typing import Any
 
 from anabranch._log.commits import Head
 from anabranch._protocol.layout import moves
-from anabranch.commands.queries.timeline.texts import flag_of, text_of, texts_of, versions_of, whole_of
-from anabranch.commands.queries.timeline.values import Kind, Said
+from anabranch.commands.queries.timeline.texts import boolean_of, integer_of, text_of, texts_of, versions_of
+from anabranch.commands.queries.timeline.values import CommitDescription, Kind
 
 _KNOWN = frozenset(
     {
@@ -24,26 +24,26 @@ _SHORT = 200
 _OF_METADATA = frozenset({"metaData", "protocol", "domainMetadata"})
 
 
-def parse_commit_info(info: Mapping[str, Any]) -> Said:
+def parse_commit_info(info: Mapping[str, Any]) -> CommitDescription:
     """The fields of a ``commitInfo``, without the tag that records moves, which may be long."""
     tags = info.get("tags")
     tags = tags if isinstance(tags, Mapping) else {}
     more = {name: value for name, value in info.items() if name not in _KNOWN}
     more |= {f"tags.{name}": value for name, value in tags.items() if name not in _TAGS}
-    return Said(
+    return CommitDescription(
         operation=text_of(info.get("operation"), _SHORT),
         parameters=texts_of(info.get("operationParameters")),
         metrics=texts_of(info.get("operationMetrics")),
         engine=text_of(info.get("engineInfo"), _SHORT),
         user=text_of(info.get("userName") or info.get("userId"), _SHORT),
         txn_id=text_of(info.get("txnId"), _SHORT),
-        base=whole_of(info.get("readVersion")),
+        base=integer_of(info.get("readVersion")),
         isolation=text_of(info.get("isolationLevel"), _SHORT),
-        is_blind=flag_of(info.get("isBlindAppend")),
-        cut=whole_of(tags.get("anabranch.cut")),
+        is_blind=boolean_of(info.get("isBlindAppend")),
+        cut=integer_of(tags.get("anabranch.cut")),
         rebased_over=versions_of(tags.get("anabranch.carriedOver")),
         predicate=text_of(tags.get("anabranch.reads")),
-        row_local=flag_of(tags.get("anabranch.rowLocal")),
+        row_local=boolean_of(tags.get("anabranch.rowLocal")),
         more=texts_of(more),
     )
 

@@ -38,7 +38,7 @@ def texts_of(value: Any) -> dict[str, str]:
     return {_cut(key, 100): _HIDDEN if is_secret(key) else text_of(text) or "" for key, text in pairs}
 
 
-def whole_of(value: Any) -> int | None:
+def integer_of(value: Any) -> int | None:
     """A whole number of 64 bits, given as a number or as text; else None."""
     if isinstance(value, str) and len(value) < 20 and value.isascii() and value.removeprefix("-").isdigit():
         value = int(value)
@@ -46,7 +46,7 @@ def whole_of(value: Any) -> int | None:
     return value if is_whole else None
 
 
-def flag_of(value: Any) -> bool | None:
+def boolean_of(value: Any) -> bool | None:
     """A boolean, given as one or as text; else None."""
     flags = {"true": True, "false": False}
     return flags.get(value) if isinstance(value, str) else value if isinstance(value, bool) else None
@@ -56,7 +56,7 @@ def versions_of(value: Any) -> tuple[int, ...] | None:
     """Versions separated by commas, at most `_MOST_VERSIONS`; None if ``value`` is not such a text."""
     if not isinstance(value, str):
         return None
-    versions = [whole_of(part) for part in value.split(",", _MOST_VERSIONS)[:_MOST_VERSIONS] if part]
+    versions = [integer_of(part) for part in value.split(",", _MOST_VERSIONS)[:_MOST_VERSIONS] if part]
     return None if None in versions else tuple(version for version in versions if version is not None)
 
 

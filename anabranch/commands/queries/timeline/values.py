@@ -38,7 +38,7 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Said:
+class CommitDescription:
     """What a commit records about itself (``commitInfo``).
 
     Attributes:
@@ -67,7 +67,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Did:
+class CommitEffect:
     """What a commit did, by its actions. Files in which it only marked rows count neither as added nor as removed.
 
     Attributes:
@@ -102,8 +102,8 @@ class Entry:
     timestamp: int
     kind: Kind
     bytes: int
-    said: Said
-    did: Did
+    said: CommitDescription
+    did: CommitEffect
     streams: tuple[tuple[str, int], ...] = ()
     is_checkpoint: bool = False
     totals: Totals | None = None

@@ -10,7 +10,7 @@ import pytest
 from anabranch.commands.queries.timeline.read import timeline
 from anabranch.commands.queries.timeline.said import parse_commit_info
 from anabranch.commands.queries.timeline.texts import LONGEST, text_of, texts_of
-from anabranch.commands.queries.timeline.values import Entry, Said
+from anabranch.commands.queries.timeline.values import CommitDescription, Entry
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.testing import at_phase
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit
@@ -55,7 +55,7 @@ def test_the_refused_transactions_of_another_table_at_the_place_are_not_shown(tm
 def test_what_an_engine_does_not_say_stays_unknown(tmp_path: Path) -> None:
     put_commit(tmp_path, 0, PROTOCOL, metadata(), add("a"))
     found = newest(tmp_path)
-    assert found.said == Said()
+    assert found.said == CommitDescription()
     assert found.kind == "append"
 
 
