@@ -22,6 +22,7 @@ OF_A_THREAD = {
     "anabranch/_protocol/session_says.py",
     "anabranch/errors/rows.py",
     "anabranch/_storage/told.py",
+    "anabranch/commands/redoing.py",
     "anabranch/commands/watching.py",
     "anabranch/_spark/sessions/settings.py",
 }

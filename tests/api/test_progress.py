@@ -168,13 +168,13 @@ def test_a_notebook_shows_a_bar_and_then_how_long_it_took(tmp_path: Path) -> Non
 import time
 import anabranch
 from anabranch._api.bars import NotebookBar
-from anabranch.commands.watching import tell, working
+from anabranch.commands.watching import report_step, watch_block
 from tests.support.patience import until
 
 drawn, draw = [], NotebookBar.draw
 NotebookBar.draw = lambda bar, work: (draw(bar, work), drawn.append(work))
 """
-    checks = 'with working("CHECK", "flights"):\n    tell("files checked", 3, 8)\n    '
+    checks = 'with watch_block("CHECK", "flights"):\n    report_step("files checked", 3, 8)\n    '
     cells = [f"{checks}until(lambda: drawn)", f"anabranch.progress(False)\n{checks}{IN_VAIN}"]
     _, drawn, *others = run(begin, *few_of(cells, 1), folder=tmp_path)
     (only,) = drawn

@@ -98,7 +98,6 @@ def test_a_property_leaves_the_schema_as_another_writer_spelled_it(tmp_path: Pat
         ("delta.columnMapping.mode", "id"),
         ("delta.constraints.c", "id > 0"),
         ("delta.feature.deletionVectors", "yes"),
-        ("anabranch.conflictResolution", "redo"),
     ],
 )
 def test_a_property_that_is_none_or_is_not_honoured_is_refused(world: World, key: str, value: str) -> None:
