@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from anabranch._api.table_texts import TableTexts
-from anabranch._arrow import clustering, files, finding, orders, packing, pairs, reading, values, writing
+from anabranch._arrow import assigned_values, clustering, files, finding, orders, packing, pairs, reading, writing
 from anabranch._arrow.backend import ArrowBackend
 from anabranch._arrow.merge_source import source_columns
 from anabranch._arrow.site import Site, site_without_spark
@@ -28,7 +28,7 @@ from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.steps import RowPlan
 from anabranch._storage import Store
 from anabranch._transaction.retry import Runtime
-from anabranch.commands import change_recorder, plans
+from anabranch.commands import change_recorder, command_plans
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml import append, delete, merge, update, write
 from anabranch.commands.engine import Engine
@@ -157,10 +157,10 @@ def planned(asked: Asked) -> RowPlan | None:
 
     if isinstance(command, drawn.Merge):
         columns = source_columns(asked.table.schema)
-        return plans.merge_plan(asked.at, texts.merge(_as_asked(asked))[1], columns, site)
+        return command_plans.merge_plan(asked.at, texts.merge(_as_asked(asked))[1], columns, site)
     if isinstance(command, drawn.Delete | drawn.Update):
         values = sql(asked) if isinstance(command, drawn.Update) else None
-        return plans.change_plan(asked.at, texts.condition(command.where), values, site)
+        return command_plans.change_plan(asked.at, texts.condition(command.where), values, site)
     return None
 
 
@@ -274,7 +274,12 @@ def in_pieces() -> Iterator[None]:
     """All rows come and go a few at a time, within the block."""
     bounds = [
         *((files, "BATCH_ROWS", 2), (reading, "MANY_ROWS", 2), (writing, "MOST_BYTES", 1)),
-        *((pairs, "AT_ONCE", 2), (values, "AT_ONCE", 2), (packing, "GROUP_BYTES", 100), (orders, "TAKEN_ROWS", 2)),
+        *(
+            (pairs, "AT_ONCE", 2),
+            (assigned_values, "AT_ONCE", 2),
+            (packing, "GROUP_BYTES", 100),
+            (orders, "TAKEN_ROWS", 2),
+        ),
         *((clustering, "MOST_BYTES", 1 << 14), (change_recorder, "WORTH_A_JOB", 1), (finding, "read", _few_ahead)),
     ]
     with ExitStack() as stack:

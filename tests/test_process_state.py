@@ -19,9 +19,9 @@ MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
 OF_A_THREAD = {
     "anabranch/_transaction/own_commits.py",
     "anabranch/_transaction/phases.py",
-    "anabranch/_protocol/session_says.py",
+    "anabranch/_protocol/session_settings.py",
     "anabranch/errors/rows.py",
-    "anabranch/_storage/told.py",
+    "anabranch/_storage/store_settings.py",
     "anabranch/commands/redoing.py",
     "anabranch/commands/watching.py",
     "anabranch/_spark/sessions/settings.py",

@@ -15,16 +15,16 @@ from pyspark.sql.types import StructType
 
 from anabranch._api.arguments import assignments, file_settings, of_type, partition_columns, text, whole_number
 from anabranch._api.arguments import condition as check_condition
+from anabranch._api.frame_skipping import frame_of_version
 from anabranch._api.merge_builder import DeltaMergeBuilder
 from anabranch._api.opening import opening
 from anabranch._api.optimize_builder import DeltaOptimizeBuilder
-from anabranch._api.skipping import rows_of
 from anabranch._api.table_builder import DeltaTableBuilder, IdentityGenerator
 from anabranch._api.timeline.view import Timeline
 from anabranch._api.timeline.view import timeline as timeline_of
 from anabranch._catalog.named_tables import refresh_by_name, register_name
-from anabranch._catalog.names import Name, display_name, is_path, name_to_sql, parts_of
 from anabranch._catalog.resolver import Resolver
+from anabranch._catalog.table_names import Name, display_name, is_path, name_to_sql, parts_of
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.settings import VACUUMS_LITE
@@ -177,7 +177,7 @@ class DeltaTable:
     def toDF(self) -> DataFrame:
         """The rows of the newest version, pinned: later commits do not change this DataFrame."""
         snapshot = Read(self._path).snapshot()
-        rows = rows_of(self._spark, snapshot, file_set(snapshot))
+        rows = frame_of_version(self._spark, snapshot, file_set(snapshot))
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch._api.session_first import takes_session_first
-from anabranch._catalog.names import may_be_name
+from anabranch._catalog.table_names import may_be_name
 from anabranch._expressions import Context, condition, conjuncts, describe_unusable
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.layout.clustering import paths_of

@@ -23,9 +23,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch._api.catalog import catalog_door
+from anabranch._api.frame_skipping import pinned_version, wrap_alias, wrap_count, wrap_filter, wrap_select
 from anabranch._api.merge_writer import MergeWriter
 from anabranch._api.reader_and_writer import Reader, Writer, table_of
-from anabranch._api.skipping import pinned_version, wrap_alias, wrap_count, wrap_filter, wrap_select
 from anabranch._api.streams import StreamReader, StreamWriter
 from anabranch._api.writer_v2 import WriterV2
 from anabranch._catalog.entries import forget

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from anabranch._api.delta_table import DeltaTable
 from anabranch._api.merge_builder import DeltaMergeBuilder
-from anabranch._catalog.names import Name, parts_of
+from anabranch._catalog.table_names import Name, parts_of
 from anabranch._sql.executor import frame_views
 from anabranch._sql.executor.running import Running
 from anabranch.errors import InvalidOption

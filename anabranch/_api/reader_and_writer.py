@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._api import partition_paths
-from anabranch._api.skipping import rows_of
+from anabranch._api.frame_skipping import frame_of_version
 from anabranch._catalog.entry import Entry
 from anabranch._catalog.named_tables import NamedTable, refresh_by_name, register_name
-from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._catalog.resolver import ResolvedTable, Resolver
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._expressions import condition
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._log.log import Log
@@ -179,7 +179,7 @@ class Reader(Schemaless):
         if ids:
             rows: DataFrame = engine.to_df(files, ids=row_id_columns(files), as_of=number is not None)
         else:
-            rows = rows_of(self._spark, snapshot, files, as_of=number is not None)
+            rows = frame_of_version(self._spark, snapshot, files, as_of=number is not None)
         return (
             partition_paths.filter_partition(rows, folders, files.schema, files.partition_columns) if folders else rows
         )

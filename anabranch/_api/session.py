@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from anabranch._api.install import install
 from anabranch._api.session_first import takes_session_first
 from anabranch._catalog.entry import Entry
-from anabranch._catalog.names import parts_of
 from anabranch._catalog.resolver import Resolver
+from anabranch._catalog.table_names import parts_of
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.sessions.consoles import find_site_settings, outlives_sessions
 from anabranch._spark.sessions.file_settings import use_session_settings

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from anabranch._api.table import Table
 from anabranch._api.table_merge import TableMerge
 from anabranch._arrow.site import Site
-from anabranch._catalog.names import may_be_name
 from anabranch._catalog.resolver import Resolver
+from anabranch._catalog.table_names import may_be_name
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.change_feed import Feed
 from anabranch._protocol.conditions import Condition

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 
 from anabranch._api.reader_and_writer import Formatted, Schemaless, one_path, table_of
 from anabranch._catalog.named_tables import register_name
-from anabranch._catalog.names import parts_of
 from anabranch._catalog.resolver import Resolver
+from anabranch._catalog.table_names import parts_of
 from anabranch._log.commits import ENGINE
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.schema.evolution import all_nullable

@@ -33,6 +33,7 @@ from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.schema.types import Struct, arrow_type
 from anabranch._protocol.steps import RowPlan
+from anabranch.commands.command_plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
@@ -46,7 +47,6 @@ from anabranch.commands.maintenance.optimize_result import WORKERS
 from anabranch.commands.maintenance.restore import RestoreResult
 from anabranch.commands.maintenance.vacuum import VacuumResult
 from anabranch.commands.opening import Location, file_set, filter_files, live_rows, open_log
-from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
 from anabranch.commands.queries.read import files_to_read

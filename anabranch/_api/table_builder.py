@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from anabranch._api.arguments import column_names, text
 from anabranch._catalog.named_tables import locate, register_name
-from anabranch._catalog.names import Name, name_to_sql, parts_of, path_in
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of, path_in
 from anabranch._protocol.layout.clustering import Path, paths_of
 from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.rules.table_rules import GENERATION

@@ -23,12 +23,12 @@ from anabranch._expressions import (
 from anabranch._expressions.computations import names_in
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation, syntax_over
-from anabranch._protocol.expressions.words import ParseError
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch._protocol.merges import SEEN, Clause, MergePlan, When
 from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.schema.types import Struct, from_arrow
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch.errors import InvalidArgument, InvalidCondition, NeedsSpark
 
 

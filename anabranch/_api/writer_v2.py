@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 
 from anabranch._api.reader_and_writer import Optioned, table_of
 from anabranch._catalog.named_tables import NamedTable, register_name
-from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._catalog.resolver import Resolver
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.options import WRITE
 from anabranch._spark.engine import SparkEngine

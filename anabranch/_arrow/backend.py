@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch._arrow import clustering, finding, orders, packing
+from anabranch._arrow.assigned_values import assign_values, resolve_assignments
+from anabranch._arrow.change_plans import check_copies, check_find, check_images, check_join, rewrite_step
 from anabranch._arrow.fitting import fit_to_rules
 from anabranch._arrow.merge_clauses import resolve_clauses
 from anabranch._arrow.merge_images import OLD, images_of, inserts_of
@@ -28,10 +30,8 @@ from anabranch._arrow.merge_keys import join_by_keys, resolve_join
 from anabranch._arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
 from anabranch._arrow.merge_source import SourceRows, source_columns, to_source_rows
 from anabranch._arrow.on_disk import on_disk
-from anabranch._arrow.plans import check_copies, check_find, check_images, check_join, rewrite_step
 from anabranch._arrow.row_ids import without_versions
 from anabranch._arrow.site import Site
-from anabranch._arrow.values import assign_values, resolve_assignments
 from anabranch._arrow.writing import put_all, put_one
 from anabranch._protocol.actions import empty_files
 from anabranch._protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, change_data_files
@@ -103,7 +103,7 @@ class ArrowBackend:
     promises.
 
     Example:
-        >>> Delete("/data/flights", where).run(ArrowBackend(alone(store))).rows
+        >>> Delete("/data/flights", where).run(ArrowBackend(site_without_spark(store))).rows
     """
 
     site: Site

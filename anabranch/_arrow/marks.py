@@ -32,11 +32,11 @@ def words_of(rows: BitMap64) -> Words:
     return np.packbits(marked, bitorder="little").view(np.int64)
 
 
-def rows_of(numbers: Words, words: Words) -> BitMap64:
+def positions_of(numbers: Words, words: Words) -> BitMap64:
     """The positions of words with their numbers, which must ascend.
 
     Example:
-        >>> rows_of(np.array([1]), np.array([5]))
+        >>> positions_of(np.array([1]), np.array([5]))
         BitMap64([64, 66])
     """
     bits = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))

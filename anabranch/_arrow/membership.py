@@ -23,7 +23,7 @@ def make_membership_test(values: pa.Array) -> Callable[[pa.Array], Any]:
     of the same type and not NULL; NULL is never a member.
 
     Example:
-        >>> among(pa.array([3, 5]))(pa.array([5, 4, None])).tolist()
+        >>> make_membership_test(pa.array([3, 5]))(pa.array([5, 4, None])).tolist()
         [True, False, False]
     """
     if not _is_number(values.type):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from anabranch._arrow.assigned_values import check_stored
 from anabranch._arrow.merge_source import SourceColumns
 from anabranch._arrow.pairs import ActingClause
-from anabranch._arrow.values import check_stored
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, SourceColumn, When, name_in_table
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import VOID, Field
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 
 

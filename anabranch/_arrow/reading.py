@@ -27,7 +27,7 @@ from anabranch._protocol.schema.lengths import pads
 from anabranch._protocol.schema.types import Field, Struct, arrow_type
 from anabranch._protocol.schema.voids import has_void
 from anabranch._protocol.unsupported import Unsupported
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 
 MOST_BYTES = 128 << 20
 """Maximum size of the rows in memory at once, in bytes in Arrow."""

@@ -28,7 +28,7 @@ from anabranch._protocol.schema.types import Field, Struct, decimal_of
 from anabranch._protocol.schema.voids import check_writable, columns_in_files, without_voids
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._storage.contract import Store
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 from anabranch.errors import StagedFilesRemain, StoreError
 
 FILE_ROWS = 250_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from anabranch._catalog.names import Name
+from anabranch._catalog.table_names import Name
 
 
 class Kind(Enum):

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from anabranch._catalog import entries
 from anabranch._catalog.entry import Entry
-from anabranch._catalog.names import Name, name_to_sql, parts_of
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch.commands.ddl.drop import Drop
 from anabranch.commands.opening import OWNER, Location, open_log
 from anabranch.errors import (

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from anabranch._catalog import entries, named_tables
 from anabranch._catalog.entry import Entry, StoredView
 from anabranch._catalog.named_tables import NamedTable
-from anabranch._catalog.names import OURS, Name, may_be_name, parts_of, path_in
+from anabranch._catalog.table_names import OURS, Name, may_be_name, parts_of, path_in
 from anabranch._spark.columns.spark_tables import not_delta_error
 from anabranch.commands.opening import Location, open_log
 from anabranch.errors import InvalidOption

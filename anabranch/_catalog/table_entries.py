@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from anabranch._catalog.delta_format import is_known, run_in_hidden_session
 from anabranch._catalog.entry import Entry, Kind
-from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._catalog.properties import (
     CAME_FROM,
     MANAGED,
@@ -23,6 +22,7 @@ from anabranch._catalog.properties import (
     format_properties,
     literal,
 )
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._catalog.table_texts import TableText
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NotBuilt, UnreadableEntry

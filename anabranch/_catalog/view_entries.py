@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from anabranch._catalog.entry import Entry, Kind, StoredView
-from anabranch._catalog.names import Name, name_to_sql, parts_of
 from anabranch._catalog.properties import (
     CAME_FROM,
     COLUMNS,
@@ -29,6 +28,7 @@ from anabranch._catalog.properties import (
     format_properties,
     literal,
 )
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch._spark.columns.types import quote_identifier, spark_type
 from anabranch._spark.sessions.sql_text import exact_sql

@@ -11,7 +11,7 @@ import typer
 
 from anabranch import __version__
 from anabranch._cli.doctor import doctor
-from anabranch._cli.maintenance import clone, fsck, generate, optimize, reorg, restore, vacuum
+from anabranch._cli.maintenance_commands import clone, fsck, generate, optimize, reorg, restore, vacuum
 from anabranch._cli.output import print_error, write_anything
 from anabranch._cli.queries import check, detail, files, history
 from anabranch._cli.showcase import demo, matrix

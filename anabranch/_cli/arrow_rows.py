@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch._cli.values import cell_text
+from anabranch._cli.rendered_values import cell_text
 
 _AT_ONCE = 1 << 12
 

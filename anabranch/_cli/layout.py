@@ -54,7 +54,7 @@ def choose_columns(widths: Mapping[str, int], importance: Sequence[str], room: i
     """Chooses the columns that fit, by their importance; the most important one always does.
 
     Example:
-        >>> fitting({"a": 10, "b": 90, "c": 5}, ["a", "b", "c"], 80)
+        >>> choose_columns({"a": 10, "b": 90, "c": 5}, ["a", "b", "c"], 80)
         ('a', 'c')
     """
     chosen, total = list[str](), -GAP

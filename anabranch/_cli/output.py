@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from anabranch._cli.layout import GAP, lay_out, wrap_text
-from anabranch._cli.values import json_value, plain_text
+from anabranch._cli.rendered_values import json_value, plain_text
 from anabranch.errors.secrets import without_secrets
 from anabranch.errors.visible import visible, visible_json
 

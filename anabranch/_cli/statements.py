@@ -13,8 +13,8 @@ import typer
 
 from anabranch._cli.arguments import Json, Wide
 from anabranch._cli.output import print_cells, print_csv, print_json, print_text
+from anabranch._cli.rendered_values import cell_text
 from anabranch._cli.sessions import get_or_start_session
-from anabranch._cli.values import cell_text
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._sql.grammar.scripts import split
 from anabranch.errors import InvalidOption, MissingJava, MissingPySpark, NeedsSpark, StatementNeedsSpark

@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from anabranch._api.table_merge import TableClause, TableMerge
 from anabranch._arrow.backend import without_spark
-from anabranch._catalog.names import name_to_sql, path_in
+from anabranch._catalog.table_names import name_to_sql, path_in
 from anabranch._cli.arrow_queries import select
 from anabranch._cli.arrow_rows import ArrowRows
 from anabranch._cli.path_tables import PathTable, plain, plain_value, version_and_moment
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._protocol.schema.types import DataType, Struct, arrow_type
-from anabranch._sql.grammar import maintenance, row_changes, selects
+from anabranch._sql.grammar import maintenance_parser, row_parser, selects
 from anabranch._sql.grammar import row_values as rv
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.column_definitions import data_type
 from anabranch._sql.grammar.cursor import takes
 from anabranch._sql.grammar.first_words import KNOWN
@@ -263,15 +263,15 @@ class Form:
 
 FORMS = (
     Form("SELECT", selects.select, selects.SelectRows, select),
-    Form("DELETE", row_changes.delete, rv.DeleteRows, _delete),
-    Form("UPDATE", row_changes.update, rv.UpdateRows, _update),
-    Form("MERGE", row_changes.merge, rv.MergeRows, _merge),
-    Form("INSERT", row_changes.insert, rv.InsertRows, _insert),
-    Form("DESCRIBE|DESC HISTORY", maintenance.describe_history, v.DescribeHistory, _describe_history),
-    Form("DESCRIBE|DESC DETAIL", maintenance.describe_detail, v.DescribeDetail, _describe_detail),
-    Form("OPTIMIZE", maintenance.optimize, v.OptimizeTable, _optimize),
-    Form("VACUUM", maintenance.vacuum, v.VacuumTable, _vacuum),
-    Form("RESTORE", maintenance.restore, v.RestoreTable, _restore),
+    Form("DELETE", row_parser.delete, rv.DeleteRows, _delete),
+    Form("UPDATE", row_parser.update, rv.UpdateRows, _update),
+    Form("MERGE", row_parser.merge, rv.MergeRows, _merge),
+    Form("INSERT", row_parser.insert, rv.InsertRows, _insert),
+    Form("DESCRIBE|DESC HISTORY", maintenance_parser.describe_history, v.DescribeHistory, _describe_history),
+    Form("DESCRIBE|DESC DETAIL", maintenance_parser.describe_detail, v.DescribeDetail, _describe_detail),
+    Form("OPTIMIZE", maintenance_parser.optimize, v.OptimizeTable, _optimize),
+    Form("VACUUM", maintenance_parser.vacuum, v.VacuumTable, _vacuum),
+    Form("RESTORE", maintenance_parser.restore, v.RestoreTable, _restore),
 )
 """The statements that take no Spark."""
 

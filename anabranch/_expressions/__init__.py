@@ -9,6 +9,7 @@ known.
 
 from __future__ import annotations
 
+from anabranch._expressions.aliases import prevent_alias
 from anabranch._expressions.blocks import strip_qualifiers
 from anabranch._expressions.computations import (
     HIDDEN,
@@ -21,7 +22,6 @@ from anabranch._expressions.computations import (
 from anabranch._expressions.context import Context
 from anabranch._expressions.depth import shallow
 from anabranch._expressions.dialect import TokenizedText
-from anabranch._expressions.endings import prevent_alias
 from anabranch._expressions.merge_expressions import analyze_merge, check_order, parameters_of
 from anabranch._expressions.printed_columns import check_assigned, column_condition, column_value
 from anabranch._expressions.sides import MergeColumns, evolve_by_clause, resolve_assignments
@@ -38,7 +38,7 @@ from anabranch._expressions.tokens import (
 from anabranch._expressions.unusable import describe_unusable
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.predicates import Unknown
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch.errors import NotBuilt
 
 __all__ = [

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anabranch._expressions.aliases import prevent_alias
 from anabranch._expressions.computations import (
     HIDDEN,
     SkippingPredicate,
@@ -23,7 +24,6 @@ from anabranch._expressions.computations import (
 from anabranch._expressions.context import Context
 from anabranch._expressions.depth import shallow
 from anabranch._expressions.dialect import TokenizedText
-from anabranch._expressions.endings import prevent_alias
 from anabranch._expressions.printed_columns import (
     check_assigned,
     column_reading,
@@ -38,7 +38,7 @@ from anabranch._protocol.expressions import syntax as S
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.merges import NOTHING_MORE, SEEN, UNREAD, Clause, MergePlan, SourceColumn, When, name_in_table
 from anabranch._protocol.schema.assignments import leaves, map_values
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch.errors import InvalidOption, NotBuilt
 
 _NOTHING = SkippingPredicate()

@@ -26,7 +26,7 @@ from anabranch._protocol.expressions.tree import Apply, Expression, SparkOnly
 from anabranch._protocol.predicates import Unknown
 from anabranch._protocol.schema.leaves import leaves_of
 from anabranch._protocol.schema.types import Struct
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch.errors import InvalidArgument, NotBuilt
 
 _PLAIN = re.compile(r"^Column<'(.*)'>$", re.DOTALL)

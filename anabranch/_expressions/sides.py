@@ -1,7 +1,7 @@
 """Sides: which side of a MERGE a name refers to.
 
 Knows how Spark resolves a name: as ``alias.column``, or as a column of which a member may be meant. Guarantee:
-`Sides.target_column` names a column only where no reading of the name leads elsewhere.
+`MergeColumns.target_column` names a column only where no reading of the name leads elsewhere.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 from anabranch._expressions.computations import unknown_names
 from anabranch._expressions.context import Context
 from anabranch._protocol.expressions.computation import syntax_over
-from anabranch._protocol.expressions.words import ParseError
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch.errors import InvalidCondition, UnreadableExpression
 
 _WORD = re.compile(r"\w+|.")

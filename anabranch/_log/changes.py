@@ -29,8 +29,8 @@ from anabranch._log.log import Log
 from anabranch._log.positions import LogPosition
 from anabranch._log.segment import fill_gaps
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import Timeline, timeline
 from anabranch._log.vectors import vector_location, vector_of
+from anabranch._log.version_timestamps import Timeline, timeline
 from anabranch._protocol.actions import FileRow, Metadata, empty_files
 from anabranch._protocol.change_feed import (
     COLUMNS,

@@ -9,7 +9,7 @@ from typing import Any
 from anabranch._log.commit_files import read_commit
 from anabranch._log.commits import parse_head
 from anabranch._log.log import Log
-from anabranch._log.timeline import timeline
+from anabranch._log.version_timestamps import timeline
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.in_commit_timestamps import IN_COMMIT
 

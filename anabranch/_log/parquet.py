@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch._log.footers import footer_in, read_tail
+from anabranch._log.parquet_memory import TooLarge, check_memory
 from anabranch._log.row_groups import RowGroups
 from anabranch._log.size_limits import MAX_CHECKPOINT_MEMORY, largest_unfolded_bytes
-from anabranch._log.unfolding import TooLarge, check_memory
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.native import file_with, native_file
 from anabranch.errors import CorruptLog, NotFound

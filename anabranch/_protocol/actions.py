@@ -301,7 +301,7 @@ def _optional_text_in(action: Mapping[str, Any], name: str) -> str | None:
 
 
 def optional_number_in(action: Mapping[str, Any], name: str) -> int | None:
-    """A 64-bit integer that an action may have. Raises NotWhole: the value is not one."""
+    """A 64-bit integer that an action may have. Raises MalformedAction: the value is not one."""
     value = action.get(name)
     return None if value is None else _number(value, name)
 

@@ -161,7 +161,7 @@ class Joined:
         updated, deleted: the number of rows, by matched clauses.
         updated_alone, deleted_alone: the same by clauses for rows without a match.
         handle: what the engine needs to write the new images, to know which source rows matched, and the former values
-            of changed rows if `Matching.recorded`; opaque to other code.
+            of changed rows if `MergePlan.recorded`; opaque to other code.
         pairs: the number of rows behind the handle.
     """
 

@@ -20,7 +20,7 @@ from anabranch._protocol.expressions.tree import Column, Constant
 from anabranch._protocol.rules.table_rules import Check, Generated, NotNull, Rules
 from anabranch._protocol.schema.lengths import Inside, Length, Step, limits_of
 from anabranch._protocol.schema.types import VOID, Field, Struct, arrow_type, upcastable
-from anabranch._protocol.storing import cast_to_column
+from anabranch._protocol.store_assignment import cast_to_column
 from anabranch._protocol.unsupported import Unsupported
 from anabranch.errors import CheckConstraintViolated, LengthExceeded, NotBuilt, NotNullViolated
 

@@ -20,9 +20,9 @@ from pyspark.sql import types as T
 from pyspark.util import inheritable_thread_target
 
 from anabranch._arrow.backend import ArrowBackend
+from anabranch._arrow.change_plans import rewrite_step
 from anabranch._arrow.clustering import check_ordered
 from anabranch._arrow.packing import check_packed
-from anabranch._arrow.plans import rewrite_step
 from anabranch._arrow.site import Site
 from anabranch._log.positions import SourceVersions
 from anabranch._protocol.actions import empty_files
@@ -50,7 +50,7 @@ from anabranch._protocol.steps import (
     StepListener,
     ignore_step,
 )
-from anabranch._protocol.storing import is_plain_column
+from anabranch._protocol.store_assignment import is_plain_column
 from anabranch._protocol.unsupported import why_unsupported
 from anabranch._spark.columns import types
 from anabranch._spark.columns.declared_rules import check_expressions

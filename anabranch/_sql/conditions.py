@@ -29,7 +29,7 @@ from anabranch._protocol.rules.table_rules import rules_of
 from anabranch._protocol.schema.assignments import map_values
 from anabranch._protocol.schema.editing import field_at
 from anabranch._protocol.schema.types import Struct, schema_json
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.reading.row_addresses import AliasedColumn
 from anabranch._spark.sessions.sql_text import substitute_variables

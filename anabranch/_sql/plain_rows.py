@@ -10,17 +10,17 @@ from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
-from anabranch._arrow.values import rows_of
+from anabranch._arrow.assigned_values import build_rows
 from anabranch._expressions.computations import computation_of
 from anabranch._expressions.context import Context
 from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.expressions.common_types import common_type
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.expressions.meeting import common_type
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported
 from anabranch._protocol.rules.identity import identities
 from anabranch._protocol.rules.table_rules import default_of, rules_of
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
-from anabranch._protocol.storing import cast_to_column, is_plain_column
+from anabranch._protocol.store_assignment import cast_to_column, is_plain_column
 from anabranch._sql.grammar.parts import Expression
 from anabranch._sql.grammar.row_values import InsertRows
 from anabranch.errors import InvalidOption, UnknownColumn
@@ -59,7 +59,7 @@ def plain_rows(
     stored_columns = [stored_column for stored_column in stored if stored_column is not None]
     if len(stored_columns) != len(stored):
         return None
-    return rows_of(list(zip(*stored_columns, strict=True)), fields, snapshot.schema)
+    return build_rows(list(zip(*stored_columns, strict=True)), fields, snapshot.schema)
 
 
 def fields_of(statement: InsertRows, snapshot: Snapshot, columns: Struct, static: Collection[str] = ()) -> list[Field]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from anabranch._catalog.names import name_to_sql
+from anabranch._catalog.table_names import name_to_sql
 from anabranch._expressions.dialect import TokenizedText, TokenType, word
 from anabranch._expressions.error_pointer import excerpt
-from anabranch._sql.grammar import computed_names, row_changes
+from anabranch._sql.grammar import computed_names, row_parser
 from anabranch._sql.grammar.alter_table import PARTITIONS
 from anabranch._sql.grammar.cursor import behind_with, takes
 from anabranch._sql.grammar.ddl_targets import Making, making
@@ -153,8 +153,8 @@ def _refuse_with(r: Reader, ctes: tuple[int, int]) -> None:
 
 
 _WITH_GRAMMARS: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] = {
-    "INSERT": row_changes.insert,
-    "MERGE": row_changes.merge,
+    "INSERT": row_parser.insert,
+    "MERGE": row_parser.merge,
     "DELETE": _refuse_with,
     "UPDATE": _refuse_with,
 }

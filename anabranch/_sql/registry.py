@@ -1,7 +1,7 @@
 """The table of statements: the first words of each, the function that parses it, and the one that runs it.
 
-A new statement needs an entry here, a class in `anabranch._sql.grammar.values`, and its two functions. Guarantee:
-nothing else lists statements; everything that depends on the kind of a statement is a field of its entry.
+A new statement needs an entry here, a class in `anabranch._sql.grammar.statement_values`, and its two functions.
+Guarantee: nothing else lists statements; everything that depends on the kind of a statement is a field of its entry.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from anabranch._sql.executor import (
     alter_table,
     caching,
     create_table,
-    explain,
-    maintenance,
+    explain_statement,
+    maintenance_statements,
     persistent_views,
-    row_changes,
+    row_statements,
     show,
     temporary_views,
 )
@@ -29,11 +29,11 @@ from anabranch._sql.executor.alter_table import changing
 from anabranch._sql.executor.running import Running
 from anabranch._sql.grammar import alter_table as alter_grammar
 from anabranch._sql.grammar import create_table as create_grammar
-from anabranch._sql.grammar import explain as explain_grammar
-from anabranch._sql.grammar import maintenance as upkeep_grammar
-from anabranch._sql.grammar import row_changes as row_grammar
+from anabranch._sql.grammar import explain_parser as explain_grammar
+from anabranch._sql.grammar import maintenance_parser as upkeep_grammar
+from anabranch._sql.grammar import row_parser as row_grammar
 from anabranch._sql.grammar import row_values, view_values
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar import views as view_grammar
 from anabranch._sql.grammar.parts import Query, Statement
 from anabranch.commands.redoing import redo_statement
@@ -50,7 +50,7 @@ class Entry:
         words: its first words: ``[…]`` is optional, ``A|B`` is one of two, and ``…`` is the name of a table.
         grammar: parses the rest of the statement; with ``…`` in ``words`` it gets the table as well.
         value: the class that ``grammar`` returns; None if it always refuses. A function may return several classes.
-        run: runs the value; None if the statement only changes a name (`anabranch._sql.executor.names`).
+        run: runs the value; None if the statement only changes a name (`anabranch._sql.executor.name_statements`).
         verb: the statement's name for settings that may refuse it; None if it changes no table.
         only_delta: whether Spark has no such statement, so that it must name a Delta table.
         reshapes: whether it may change the table's columns.
@@ -92,17 +92,19 @@ def _alter(
 
 
 ENTRIES = (
-    Entry("DELETE", row_grammar.delete, row_values.DeleteRows, row_changes.delete, "DELETE"),
-    Entry("TRUNCATE TABLE", row_grammar.truncate, row_values.TruncateTable, row_changes.truncate, "DELETE"),
-    Entry("UPDATE", row_grammar.update, row_values.UpdateRows, row_changes.update, "UPDATE"),
-    Entry("MERGE", row_grammar.merge, row_values.MergeRows, row_changes.merge, "MERGE", reshapes=True),
-    Entry("INSERT", row_grammar.insert, row_values.InsertRows, row_changes.insert, "INSERT", reshapes=True),
-    Entry("FROM", row_grammar.inserts, row_values.InsertEach, row_changes.insert_each, "INSERT", reshapes=True),
-    Entry("EXPLAIN", explain_grammar.explain, v.ExplainChange, explain.explain),
+    Entry("DELETE", row_grammar.delete, row_values.DeleteRows, row_statements.delete, "DELETE"),
+    Entry("TRUNCATE TABLE", row_grammar.truncate, row_values.TruncateTable, row_statements.truncate, "DELETE"),
+    Entry("UPDATE", row_grammar.update, row_values.UpdateRows, row_statements.update, "UPDATE"),
+    Entry("MERGE", row_grammar.merge, row_values.MergeRows, row_statements.merge, "MERGE", reshapes=True),
+    Entry("INSERT", row_grammar.insert, row_values.InsertRows, row_statements.insert, "INSERT", reshapes=True),
+    Entry("FROM", row_grammar.inserts, row_values.InsertEach, row_statements.insert_each, "INSERT", reshapes=True),
+    Entry("EXPLAIN", explain_grammar.explain, v.ExplainChange, explain_statement.explain),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("REPLACE TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
-    Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CloneTable, maintenance.clone, "CLONE"),
+    Entry(
+        "CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CloneTable, maintenance_statements.clone, "CLONE"
+    ),
     Entry("CREATE [OR REPLACE] VIEW", create_grammar.create_view, view_values.CreateView, persistent_views.create),
     Entry(
         "CREATE [OR REPLACE] [GLOBAL] TEMPORARY|TEMP VIEW",
@@ -190,20 +192,27 @@ ENTRIES = (
     Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, v.CacheTable, caching.cache),
     Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, view_values.CacheView, caching.cache_view),
     Entry("UNCACHE TABLE", upkeep_grammar.uncache, v.UncacheTable, caching.uncache),
-    Entry("OPTIMIZE", upkeep_grammar.optimize, v.OptimizeTable, maintenance.optimize, "OPTIMIZE", only_delta=True),
-    Entry("REORG", upkeep_grammar.reorg, v.ReorgTable, maintenance.reorg, "REORG", only_delta=True),
-    Entry("VACUUM", upkeep_grammar.vacuum, v.VacuumTable, maintenance.vacuum, "VACUUM", only_delta=True),
+    Entry(
+        "OPTIMIZE",
+        upkeep_grammar.optimize,
+        v.OptimizeTable,
+        maintenance_statements.optimize,
+        "OPTIMIZE",
+        only_delta=True,
+    ),
+    Entry("REORG", upkeep_grammar.reorg, v.ReorgTable, maintenance_statements.reorg, "REORG", only_delta=True),
+    Entry("VACUUM", upkeep_grammar.vacuum, v.VacuumTable, maintenance_statements.vacuum, "VACUUM", only_delta=True),
     Entry(
         "RESTORE",
         upkeep_grammar.restore,
         v.RestoreTable,
-        maintenance.restore,
+        maintenance_statements.restore,
         "RESTORE",
         only_delta=True,
         reshapes=True,
     ),
-    Entry("GENERATE", upkeep_grammar.generate, v.GenerateManifest, maintenance.generate, only_delta=True),
-    Entry("FSCK", upkeep_grammar.repair, v.RepairTable, maintenance.repair, "FSCK", only_delta=True),
+    Entry("GENERATE", upkeep_grammar.generate, v.GenerateManifest, maintenance_statements.generate, only_delta=True),
+    Entry("FSCK", upkeep_grammar.repair, v.RepairTable, maintenance_statements.repair, "FSCK", only_delta=True),
 )
 """All statements; of several with the same first words, those with more words come first."""
 

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._catalog.entries import is_foreign, is_temporary
-from anabranch._catalog.names import Name, name_to_sql, parts_of
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._spark.columns.spark_tables import not_delta_error
@@ -22,14 +22,14 @@ from anabranch._spark.sessions.file_settings import use_session_settings
 from anabranch._spark.sessions.sql_text import split_at_frames, sql_from_parts, substitute_variables
 from anabranch._sql import reading, registry
 from anabranch._sql.executor import frame_views, temporary_views
-from anabranch._sql.executor import names as on_names
+from anabranch._sql.executor import name_statements as on_names
 from anabranch._sql.executor.computed_names import Asked, evaluate_computed_names, set_from
 from anabranch._sql.executor.error_position import locate_errors_in
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running, check_quotes
 from anabranch._sql.executor.temporary_views import table_behind_view
 from anabranch._sql.grammar.parts import Query, Statement, View
-from anabranch._sql.grammar.values import ExplainChange
+from anabranch._sql.grammar.statement_values import ExplainChange
 from anabranch._sql.prefilter import glance, may_touch_delta
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable, ViewIsNoTable

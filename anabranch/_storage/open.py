@@ -25,7 +25,7 @@ from anabranch._storage.hdfs_rpc import open_hdfs
 from anabranch._storage.local import LocalStore
 from anabranch._storage.objects import ObjectStore
 from anabranch._storage.obstore_options import SERVICES
-from anabranch._storage.told import bucket_options, working_folder
+from anabranch._storage.store_settings import bucket_options, working_folder
 from anabranch._storage.web import WebStore, open_web
 from anabranch._storage.webhdfs import open_webhdfs
 from anabranch.errors import NotBuilt, UnknownStore
@@ -94,9 +94,9 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
     ``http[s]://`` is used, and goes with each request; for the others a log record says that they are not used.
 
     Args:
-        location: a path (of the local disk and its working folder, or within `anabranch._storage.told.use_settings` of
-        the location: a path (of the local disk and its working folder, or of the session's within
-            `anabranch._storage.told.use_settings`), ``file:///path``, ``memory://name/path`` (lives as long as
+        location: a path (of the local disk and its working folder, or of the session's within
+            `anabranch._storage.store_settings.use_settings`), ``file:///path``, ``memory://name/path`` (lives as long
+            as the process, which shares it), ``s3[a]://bucket/path``, ``gs://bucket/path``,
             ``abfs[s]://container@account.dfs.core.windows.net/path``, ``az://container/path``,
             ``hdfs://host:port/path``, ``hdfs://nameservice/path`` (with the extra ``hdfs``), ``webhdfs://host:port/path``
             (the NameNode's HTTP port), or ``http[s]://host/path`` (a WebDAV server;
@@ -104,8 +104,8 @@ def open_store(location: str | os.PathLike[str], storage_options: Mapping[str, s
         storage_options: as in obstore, for instance ``{"region": "eu-west-1", "endpoint": "http://localhost:9000",
             "allow_http": "true", "timeout": "60s"}``; they override the environment (``AWS_*``, ``AZURE_*``,
             ``GOOGLE_*``). Keys may have those prefixes, in either case. `ALLOWED_OPTION` is ours. Within
-            `anabranch._storage.told.use_settings`, a session's settings apply where neither these nor the environment
-            do.
+            `anabranch._storage.store_settings.use_settings`, a session's settings apply where neither these nor the
+            environment do.
 
     Raises:
         InvalidArgument: the location is no text and no path. LoneSurrogate: it is not valid text.

@@ -32,7 +32,7 @@ _CREDENTIALS = {
 """Environment variables that hold credentials, by the scheme of a bucket."""
 
 
-def rows_of(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def read_rows(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a task's files, one file after the other.
 
     Args:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from anabranch._streaming.arrow_rows import rows_of
+from anabranch._streaming.arrow_rows import read_rows
 
 try:  # from PySpark 4.2 on
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
@@ -67,7 +67,7 @@ class Reader(DataSourceStreamReader):
             from anabranch._streaming.source import Source
 
             if settings := json.loads(self._secrets):
-                from anabranch._storage.told import adopt_settings
+                from anabranch._storage.store_settings import adopt_settings
 
                 adopt_settings(**settings)
             self._planned = Source(StreamRead.from_json(self._request))
@@ -87,7 +87,7 @@ class Reader(DataSourceStreamReader):
         return [InputPartition(task) for task in tasks_of(source.read, source.log.store, pieces)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return rows_of(partition.value)
+        return read_rows(partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Does nothing: no state is kept for a batch."""

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch._protocol.sizes import size_of
 from anabranch._spark.columns.types import spark_schema
 from anabranch._spark.sessions.session import is_connect
-from anabranch._storage.told import export_settings
+from anabranch._storage.store_settings import export_settings
 from anabranch._streaming import arrow_rows, data_source
 from anabranch._streaming.reading import Splits, StreamRead
 from anabranch._streaming.tasks import columns_of

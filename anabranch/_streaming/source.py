@@ -23,8 +23,8 @@ from anabranch._log.commits import Commit
 from anabranch._log.file_names import commit_name, commit_version, first_name
 from anabranch._log.segment import earliest_version
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import first_since, timeline
 from anabranch._log.vectors import vectors_of
+from anabranch._log.version_timestamps import first_since, timeline
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.change_feed import data_changes
 from anabranch._protocol.rules.identity import same_but_marks

@@ -25,7 +25,7 @@ from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.schema.types import Field, Struct, to_arrow
 from anabranch._protocol.timestamps import zone_of
 from anabranch._storage.contract import Store
-from anabranch._storage.told import bucket_options
+from anabranch._storage.store_settings import bucket_options
 from anabranch._streaming.pieces import Piece
 from anabranch._streaming.reading import Splits, StreamRead
 from anabranch.commands.field_id_names import is_by_id, layouts_of

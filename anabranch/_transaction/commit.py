@@ -18,7 +18,7 @@ from anabranch._transaction.phases import reach
 from anabranch._transaction.put import Put, check_stands, unknown_outcome_error, write_checksum
 from anabranch._transaction.rebase import Rebase
 from anabranch._transaction.rebase_handler import RebaseHandler
-from anabranch._transaction.refused import note
+from anabranch._transaction.refused_transactions import note
 from anabranch._transaction.retry import APPEND_ATTEMPTS_AT_LEAST, RetryPolicy, Runtime
 from anabranch._transaction.transaction import Transaction
 from anabranch.errors import AnabranchError, CommitOutcomeUnknown

@@ -21,7 +21,7 @@ from anabranch._protocol.change_feed import cdc_body
 from anabranch._protocol.in_commit_timestamps import IN_COMMIT
 from anabranch._protocol.layout import moves
 from anabranch._protocol.layout.deletion_vectors import Descriptor, pack
-from anabranch._protocol.session_says import current
+from anabranch._protocol.session_settings import current
 from anabranch._protocol.stats.statistics import num_records, with_wide_bounds
 from anabranch._protocol.steps import TAG as STEPS
 from anabranch._storage.contract import Store

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch._log.commits import Commit
-from anabranch._log.timeline import in_words
+from anabranch._log.version_timestamps import in_words
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.predicates import Always, columns_of

@@ -126,7 +126,7 @@ class Fence:
         again. The result is a new object whenever there is a new START, so that the vectors' file is put again, too.
 
         Raises:
-            StagedFileGone: a file of ours was removed already.
+            StagedFileMissing: a file of ours was removed already.
             StoreError: it could not be put again; nothing was committed.
         """
         starts = starts_in(winner for winner in winners if winner.version > self._passed)

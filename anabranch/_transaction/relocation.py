@@ -265,8 +265,8 @@ def _rebase_group(ours: Transaction, group: Group, net: NetEffect, loaders: Load
 
 
 def _newest_state(before: Source, change: Change, loaders: Loaders) -> tuple[Source | None, BitMap64]:
-    """The newest state of a source, None where it was removed, and its rows that were deleted since. Raises Misplaced:
-    another transaction moved the file, or restored rows in it.
+    """The newest state of a source, None where it was removed, and its rows that were deleted since. Raises
+    RowsNotLocated: another transaction moved the file, or restored rows in it.
     """
     if change.after is None:
         if _was_moved(change):

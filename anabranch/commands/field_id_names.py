@@ -20,7 +20,7 @@ from anabranch._protocol.actions import Metadata
 from anabranch._protocol.schema.column_mapping import BY_ID, has_ids, mode_of, resolve_by_id
 from anabranch._protocol.schema.types import Struct
 from anabranch._storage.contract import Store
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 from anabranch.errors import CorruptLog, MissingDataFile
 from anabranch.errors.process_state import cache
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import AppTransaction
-from anabranch._protocol.session_says import current, record_txn_use
+from anabranch._protocol.session_settings import current, record_txn_use
 from anabranch._protocol.settings import TXN_APP_ID, TXN_VERSION
 from anabranch._transaction.transaction import Transaction
 from anabranch.errors import InvalidOption

@@ -32,7 +32,7 @@ from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine, Jobs
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
-from anabranch.commands.row_changes import WholeFilesHandler, rows_of, stage_and_commit, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, count_rows, stage_and_commit, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 
@@ -142,7 +142,7 @@ class MoveHandler(WholeFilesHandler):
             self._engine.pack(files, folder)
             return
         # Only deletion vectors need the record of where each row of a changed order went.
-        is_recorded = self._snapshot.properties.vectors and rows_of(files.files) <= self._move.most_rows
+        is_recorded = self._snapshot.properties.vectors and count_rows(files.files) <= self._move.most_rows
         moves = f"{self._staging.folder}/{_MOVES}/{number:05d}" if is_recorded else None
         self._engine.cluster(files, batch.curve, batch.outputs, folder, moves)
 
@@ -165,7 +165,7 @@ class MoveHandler(WholeFilesHandler):
 
     def _group(self, number: int, files: FileSet, outputs: Sequence[FileRow], origins: Mapping[str, str]) -> Group:
         batch, vectors = self._move.batches[number], files.vectors
-        live = rows_of(files.files) - count_of(vectors)
+        live = count_rows(files.files) - count_of(vectors)
         written = sum(num_records(row["stats"]) or 0 for row in outputs)
         if written != live or (batch.curve is None and len(outputs) > 1):
             reason = f"{live} rows were expected, but {written} were written, in {len(outputs)} files."

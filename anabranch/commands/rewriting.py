@@ -26,7 +26,7 @@ from anabranch.commands.clustering import with_clustering
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
-from anabranch.commands.row_changes import WholeFilesHandler, rows_of, stage_and_commit, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, count_rows, stage_and_commit, with_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 
@@ -128,8 +128,8 @@ class RewriteHandler(WholeFilesHandler):
     def _rewrite_files(self, files: FileSet) -> tuple[pa.Table, int]:
         self._staging.start()
         self._staging.note(self._engine.rewrite(files, {}, None, self._staging.folder))
-        adds, live = self._collect_new_files(), rows_of(files.files) - count_of(files.vectors)
-        if rows_of(adds) != live:
-            reason = f"{live} rows were expected, but {rows_of(adds)} were written."
+        adds, live = self._collect_new_files(), count_rows(files.files) - count_of(files.vectors)
+        if count_rows(adds) != live:
+            reason = f"{live} rows were expected, but {count_rows(adds)} were written."
             raise ExecutionFailed(what=self._plan.operation, reason=reason)
         return adds, live

@@ -311,7 +311,7 @@ class ChangeHandler(RowRebaseHandler):
             written = self._engine.update(files, marks, updates, self._staging.folder)
         self._staging.note(written)
         images = self._collect_new_files()
-        if (count := rows_of(images)) != selected:
+        if (count := count_rows(images)) != selected:
             reason = f"{selected} rows were selected, but {count} new ones were written."
             raise ExecutionFailed(what=self._change.operation, reason=reason)
         return images, change_files
@@ -327,7 +327,7 @@ class ChangeHandler(RowRebaseHandler):
         self._staging.start()
         self._staging.note(self._engine.rewrite(rewritten, marks, updates, self._staging.folder))
         copies = self._collect_new_files()
-        return copies, max(rows_of(copies) - (count_of(marks) if updates is not None else 0), 0)
+        return copies, max(count_rows(copies) - (count_of(marks) if updates is not None else 0), 0)
 
     def _deletions(self, files: pa.Table, marks: Marks, whole: pa.Table, copies: pa.Table) -> pa.Table:
         """Files of change data for the rows that a DELETE deletes, if it has copied rows."""
@@ -371,9 +371,9 @@ def find_emptied(chosen: FileSet, marks: Marks) -> set[str]:
 def _rows_in(files: pa.Table) -> int:
     """The number of live rows in these files, as far as statistics record it."""
     deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
-    return rows_of(files) - int(deleted)
+    return count_rows(files) - int(deleted)
 
 
-def rows_of(files: pa.Table) -> int:
+def count_rows(files: pa.Table) -> int:
     """The number of rows in these files, deleted ones included, as far as statistics record it."""
     return sum(num_records(stats) or 0 for stats in files["stats"].to_pylist())

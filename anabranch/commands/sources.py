@@ -23,7 +23,7 @@ from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.predicates import Always
 from anabranch._protocol.properties import SERIALIZABLE
 from anabranch._protocol.schema.assignments import leaves
-from anabranch._protocol.storing import is_known
+from anabranch._protocol.store_assignment import is_known
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch._transaction.conflicts import judge
 from anabranch._transaction.own_commits import is_own

@@ -140,6 +140,17 @@ existing ``except`` catches them.
 
 from __future__ import annotations
 
+from anabranch.errors.catalog import NameTaken as NameTaken
+from anabranch.errors.catalog import NoPlaceForNames as NoPlaceForNames
+from anabranch.errors.catalog import NotADeltaTable as NotADeltaTable
+from anabranch.errors.catalog import RecursiveView as RecursiveView
+from anabranch.errors.catalog import RenameUnfinished as RenameUnfinished
+from anabranch.errors.catalog import TableIsNoView as TableIsNoView
+from anabranch.errors.catalog import TemporaryInView as TemporaryInView
+from anabranch.errors.catalog import UnknownPathOrName as UnknownPathOrName
+from anabranch.errors.catalog import UnknownSchema as UnknownSchema
+from anabranch.errors.catalog import UnreadableEntry as UnreadableEntry
+from anabranch.errors.catalog import ViewIsNoTable as ViewIsNoTable
 from anabranch.errors.conflicts import ConcurrentAppendException as ConcurrentAppendException
 from anabranch.errors.conflicts import ConcurrentDeleteDeleteException as ConcurrentDeleteDeleteException
 from anabranch.errors.conflicts import ConcurrentDeleteReadException as ConcurrentDeleteReadException
@@ -207,17 +218,6 @@ from anabranch.errors.inputs import UnsupportedCommand as UnsupportedCommand
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused
-from anabranch.errors.names import NameTaken as NameTaken
-from anabranch.errors.names import NoPlaceForNames as NoPlaceForNames
-from anabranch.errors.names import NotADeltaTable as NotADeltaTable
-from anabranch.errors.names import RecursiveView as RecursiveView
-from anabranch.errors.names import RenameUnfinished as RenameUnfinished
-from anabranch.errors.names import TableIsNoView as TableIsNoView
-from anabranch.errors.names import TemporaryInView as TemporaryInView
-from anabranch.errors.names import UnknownPathOrName as UnknownPathOrName
-from anabranch.errors.names import UnknownSchema as UnknownSchema
-from anabranch.errors.names import UnreadableEntry as UnreadableEntry
-from anabranch.errors.names import ViewIsNoTable as ViewIsNoTable
 from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed

@@ -20,7 +20,7 @@ from anabranch._protocol.rules.table_rules import Rules
 from anabranch._protocol.schema.assignments import Members
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 from tests.spark.tables import file_set
 

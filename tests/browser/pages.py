@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from anabranch._api.timeline.view import Timeline
-from anabranch.commands.queries.timeline.values import (
+from anabranch.commands.queries.timeline.entries import (
     Advice,
     CommitDescription,
     CommitEffect,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.commands.queries.timeline.values import Totals
+from anabranch.commands.queries.timeline.entries import Totals
 from tests.browser.opened import Opened, Window
 from tests.browser.pages import HOSTILE, WIDE, entry, hostile, many, story, timeline_of, wide
 from tests.support.tiers import examples

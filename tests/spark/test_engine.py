@@ -22,7 +22,7 @@ from anabranch._spark.columns.types import parse_type, schema_of, spark_schema
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.sessions import session
 from anabranch._spark.writing import relocating
-from anabranch._storage.told import call_options
+from anabranch._storage.store_settings import call_options
 from anabranch.errors import InvalidCondition, InvalidOption, InvalidSchema, MissingJava, UnsupportedType
 from tests.spark.tables import condition, numbered
 

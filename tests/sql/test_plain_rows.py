@@ -18,16 +18,16 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch._expressions.computations import computation_of
+from anabranch._protocol.expressions.common_types import common_type
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.expressions.meeting import common_type
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported
 from anabranch._protocol.schema.types import INTEGERS, Field, Struct
-from anabranch._protocol.storing import cast_to_column
+from anabranch._protocol.store_assignment import cast_to_column
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._spark.engine import SparkEngine
 from anabranch._sql import plain_rows
 from anabranch._sql.conditions import context_for
-from anabranch._sql.executor import row_changes
+from anabranch._sql.executor import row_statements
 from anabranch.errors import AnabranchError
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import examples
@@ -81,7 +81,7 @@ def both_ways(
     spark: SparkSession, folder: Path, patch: pytest.MonkeyPatch, declared: str, *statements: str
 ) -> tuple[Any, Any]:
     ours = stored(spark, folder / "ours", declared, *statements)
-    patch.setattr(row_changes, "plain_rows", lambda *_: None)
+    patch.setattr(row_statements, "plain_rows", lambda *_: None)
     return ours, stored(spark, folder / "spark", declared, *statements)
 
 
@@ -128,13 +128,13 @@ def test_all_pairs_of_plain_literals_are_what_spark_stores(
     lines = (", ".join(pair[row] for pair in fitting) for row in (1, 2))
     insert = "INSERT INTO {} VALUES " + ", ".join(f"({line})" for line in lines).replace("{", "{{").replace("}", "}}")
     made: list[Any] = []
-    monkeypatch.setattr(plain_rows, "rows_of", lambda *given: made.append(plain_rows_made(*given)) or made[-1])
+    monkeypatch.setattr(plain_rows, "build_rows", lambda *given: made.append(plain_rows_made(*given)) or made[-1])
     ours, theirs = both_ways(spark, tmp_path, by_spark, declared, insert)
     assert ours == theirs
     assert len(made) == 1
 
 
-plain_rows_made = plain_rows.rows_of
+plain_rows_made = plain_rows.build_rows
 
 
 TABLES = {

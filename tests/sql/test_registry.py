@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._sql import reading
 from anabranch._sql.grammar import row_values, view_values
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.first_words import KNOWN
 from anabranch._sql.grammar.parts import Query, Statement
 from anabranch._sql.prefilter import Glance

@@ -31,10 +31,10 @@ def test_the_rows_of_a_file_in_a_container_are_read(monkeypatch: pytest.MonkeyPa
         where = {"store": ABFSS, "name": "50% é.parquet", "path": "50% é.parquet", "table": "t", "version": 0}
         which = {"size": 0, "constants": {}, "mask": None, "beyond": True, "share": (0, 1)}
         task = {"wanted": ROWS.schema, "physical": ROWS.schema, "files": [{**where, **which}]}
-        assert pa.Table.from_batches(arrow_rows.rows_of(task)) == ROWS
+        assert pa.Table.from_batches(arrow_rows.read_rows(task)) == ROWS
         task["files"] = [{**where, **which, "name": "gone"}]
         with pytest.raises(FileNotFoundError, match=r"DELTA_DATA_FILE_MISSING.*50%"):
-            list(arrow_rows.rows_of(task))
+            list(arrow_rows.read_rows(task))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import pickle
 from typing import Any
 
-from anabranch._streaming.arrow_rows import rows_of
+from anabranch._streaming.arrow_rows import read_rows
 from anabranch._streaming.offsets import Offset
 from anabranch._streaming.reading import Limits, StreamRead
 from anabranch._streaming.schema_log import starting_columns
@@ -54,7 +54,7 @@ class Stream:
         source = self.source
         tasks = tasks_of(source.read, source.log.store, source.pieces(start, end))
         return [
-            row for task in tasks for batch in rows_of(pickle.loads(pickle.dumps(task))) for row in batch.to_pylist()
+            row for task in tasks for batch in read_rows(pickle.loads(pickle.dumps(task))) for row in batch.to_pylist()
         ]
 
     def again(self) -> list[dict[str, Any]]:

@@ -211,7 +211,7 @@ def test_every_function_of_the_list_is_one_of_sparks_own(sql: SparkSession) -> N
 def test_what_is_spelled_anew_means_what_the_text_meant(sql: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from anabranch._protocol.rules.texts import read
+    from anabranch._protocol.rules.rule_expressions import read
 
     rows = sql.sql("SELECT 3L AS a, 'it''s' AS s, array(1, 2) AS r, TIMESTAMP'2020-02-03 04:05:06' AS ts")
     columns = Struct((Field("a", "long"), Field("s", "string"), Field("r", "array"), Field("ts", "timestamp")))

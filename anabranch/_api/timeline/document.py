@@ -16,7 +16,7 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-from anabranch.commands.queries.timeline.values import Entry, Refusal, TableTimeline
+from anabranch.commands.queries.timeline.entries import Entry, Refusal, TableTimeline
 
 _SCRIPTS = ("model.js", "river.js", "charts.js", "panels.js", "page.js")
 _WIDEST = (1 << 53) - 1

@@ -10,9 +10,9 @@ from typing import Any
 
 from anabranch._api.timeline.document import document, name_of
 from anabranch.commands.opening import Location
+from anabranch.commands.queries.timeline.entries import TableTimeline
 from anabranch.commands.queries.timeline.read import LAST
 from anabranch.commands.queries.timeline.read import timeline as read_timeline
-from anabranch.commands.queries.timeline.values import TableTimeline
 
 _HEIGHT = 760
 _QUOTED = str.maketrans({"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;"})

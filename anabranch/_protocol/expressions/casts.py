@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._protocol.expressions.common_types import MOMENTS, MOST_DIGITS, format_type
 from anabranch._protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
-from anabranch._protocol.expressions.meeting import MOMENTS, MOST_DIGITS, format_type
 from anabranch._protocol.expressions.rounding import units
 from anabranch._protocol.expressions.table import (
     Argument,
@@ -45,7 +45,7 @@ _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 
 
 def cast_fit(argument: Argument, to: DataType) -> Fit:
-    """The fit of a cast. Raises Unfit: only Spark computes it."""
+    """The fit of a cast. Raises ArgumentsNotSupported: only Spark computes it."""
     if argument.type == to or argument.type == VOID:
         return Fit(to, (to,))
     if not (isinstance(argument.type, str) and isinstance(to, str)) or _kernel(argument.type, to) is None:

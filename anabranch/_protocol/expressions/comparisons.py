@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.meeting import comparison_type, is_canonical_text
+from anabranch._protocol.expressions.common_types import comparison_type, is_canonical_text
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, of_values
 from anabranch._protocol.schema.types import VOID
 from anabranch._protocol.unsupported import Unsupported

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from anabranch._protocol.expressions.arrow import compute, compute_mask
+from anabranch._protocol.expressions.lexer import ParseError, without_comments
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.resolving import Scope, resolve
 from anabranch._protocol.expressions.syntax import Syntax
 from anabranch._protocol.expressions.tree import Column, Constant, Expression, SparkOnly, first_foreign, names_of
-from anabranch._protocol.expressions.words import ParseError, without_comments
 from anabranch._protocol.schema.assignments import find_path
 from anabranch._protocol.schema.leaves import leaf_at
 from anabranch._protocol.schema.lengths import char_length
@@ -90,7 +90,7 @@ def computation_over(
 
 
 def syntax_over(text: str, schema: Struct) -> Syntax:
-    """Parse an SQL text over a table's columns; comments are ignored. Raises NotUnderstood."""
+    """Parse an SQL text over a table's columns; comments are ignored. Raises ParseError."""
     return parse_expression(without_comments(text), frozenset(name.lower() for name in schema.names))
 
 

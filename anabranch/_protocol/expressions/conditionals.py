@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._protocol.expressions.common_types import common_type, comparison_type
 from anabranch._protocol.expressions.comparisons import compare
-from anabranch._protocol.expressions.meeting import common_type, comparison_type
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, of_values
 from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
-from anabranch._protocol.expressions.words import ParseError, Word, quote_name
+from anabranch._protocol.expressions.lexer import ParseError, Word, quote_name
 
 _T = TypeVar("_T")
 

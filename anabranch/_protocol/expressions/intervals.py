@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import check_years, instants, local
-from anabranch._protocol.expressions.moments import months_later
+from anabranch._protocol.expressions.datetimes import months_later
 from anabranch._protocol.expressions.syntax import Interval
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Function, Site
 from anabranch._protocol.unsupported import Unsupported

@@ -16,8 +16,8 @@ from math import ceil, floor
 from typing import Any, TypeAlias
 
 from anabranch._protocol.expressions.casts import CAST
+from anabranch._protocol.expressions.common_types import is_number
 from anabranch._protocol.expressions.instants import instants_of, is_fixed, local_time, midnight
-from anabranch._protocol.expressions.meeting import is_number
 from anabranch._protocol.expressions.numbers import RANGES
 from anabranch._protocol.expressions.table import Bound, Function, UnaryCall, exactly
 from anabranch._protocol.predicates import (

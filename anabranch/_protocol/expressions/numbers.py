@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import longs
-from anabranch._protocol.expressions.meeting import (
+from anabranch._protocol.expressions.common_types import (
     LEAST_SCALE,
     MOST_DIGITS,
     bounded_decimal,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from anabranch._protocol.expressions.cursor import MOST_NESTED, Cursor, too_deep
+from anabranch._protocol.expressions.lexer import ParseError, quote_name, words_of
 from anabranch._protocol.expressions.syntax import (
     Call,
     Case,
@@ -26,7 +27,6 @@ from anabranch._protocol.expressions.syntax import (
     Syntax,
     TypedLiteral,
 )
-from anabranch._protocol.expressions.words import ParseError, quote_name, words_of
 
 _MAX_CHAIN = 150
 """The maximum number of chained operators, each of which takes the result of the one before; AND and OR take any
@@ -77,7 +77,7 @@ def parse_expression(text: str, columns: frozenset[str] = frozenset()) -> Syntax
         columns: names in lower case that mean columns even if they are keywords, such as ``interval``.
 
     Raises:
-        NotUnderstood: the text is not an expression, or not one that this parser reads.
+        ParseError: the text is not an expression, or not one that this parser reads.
 
     Example:
         >>> parse_expression("a > abs(-1)").operator
@@ -226,7 +226,7 @@ class _Parser(Cursor):
         return tuple(expressions)
 
     def _refuse_query(self) -> None:
-        """Raises NotUnderstood if a query begins here; a name followed by an operator begins none."""
+        """Raises ParseError if a query begins here; a name followed by an operator begins none."""
         if self.at(*_QUERIES) and not (self.ahead(1).kind == "sign" and self.ahead(1).text in _ENDS_A_NAME):
             if self.at("map", "reduce") and self.at_sign("(", by=1):
                 return

@@ -54,7 +54,7 @@ class Pattern:
 
 
 def pattern_of(text: str) -> Pattern:
-    """Translate a Java pattern. Raises Unfit: its meaning in RE2 is uncertain.
+    """Translate a Java pattern. Raises ArgumentsNotSupported: its meaning in RE2 is uncertain.
 
     Example:
         >>> pattern_of("^a+$").regular

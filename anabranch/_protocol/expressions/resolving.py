@@ -18,16 +18,15 @@ from anabranch._protocol.expressions import (  # noqa: F401 - they fill the tabl
     arrays,
     comparisons,
     conditionals,
+    datetime_patterns,
+    datetimes,
     digests,
-    moments,
     numbers,
-    spelled_moments,
     texts,
 )
 from anabranch._protocol.expressions import syntax as S
 from anabranch._protocol.expressions.casts import CAST, cast_fit
-from anabranch._protocol.expressions.intervals import MOVE, span_of
-from anabranch._protocol.expressions.meeting import (
+from anabranch._protocol.expressions.common_types import (
     FLOAT_INTEGERS,
     MOMENTS,
     MOST_DIGITS,
@@ -35,6 +34,7 @@ from anabranch._protocol.expressions.meeting import (
     is_canonical_text,
     is_date,
 )
+from anabranch._protocol.expressions.intervals import MOVE, span_of
 from anabranch._protocol.expressions.table import TABLE, Argument, ArgumentsNotSupported, Function
 from anabranch._protocol.expressions.tree import Apply, Constant, Expression, SparkOnly
 from anabranch._protocol.predicates import date_of
@@ -322,7 +322,7 @@ def apply_function(entry: Function, arguments: Sequence[Expression], shown: str,
 
 
 def coerce(node: Expression, to: DataType) -> Expression:
-    """Cast an expression to a type. Raises Unfit: only Spark computes this cast."""
+    """Cast an expression to a type. Raises ArgumentsNotSupported: only Spark computes this cast."""
     kind = _to_argument(node).type
     if isinstance(node, SparkOnly):
         if kind == to or (kind is None and to == "boolean"):

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anabranch._protocol.expressions.arrow import compute as values_of
 from anabranch._protocol.expressions.casts import CAST
+from anabranch._protocol.expressions.common_types import are_exact
 from anabranch._protocol.expressions.instants import ANY_ZONE, is_fixed, local_time, midnight
 from anabranch._protocol.expressions.intervals import MOVE
 from anabranch._protocol.expressions.inverting import (
@@ -26,7 +27,6 @@ from anabranch._protocol.expressions.inverting import (
     is_one_of,
     try_monotonic_term,
 )
-from anabranch._protocol.expressions.meeting import are_exact
 from anabranch._protocol.expressions.table import TABLE, Argument, ArgumentsNotSupported, Function, UnaryCall
 from anabranch._protocol.expressions.tree import (
     Apply,

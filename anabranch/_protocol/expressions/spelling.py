@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from anabranch._protocol.expressions.lexer import quote_name
 from anabranch._protocol.expressions.syntax import (
     Call,
     Case,
@@ -23,7 +24,6 @@ from anabranch._protocol.expressions.syntax import (
     Syntax,
     TypedLiteral,
 )
-from anabranch._protocol.expressions.words import quote_name
 
 Spell = Callable[[Syntax], str]
 

@@ -131,7 +131,7 @@ class Function:
 
     Attributes:
         name: in lower case, or the operator's sign.
-        fit: checks the arguments. Raises Unfit: it does not take them.
+        fit: checks the arguments. Raises ArgumentsNotSupported: it does not take them.
         kernel: computes the value from the arguments (cast to the types of ``fit``), its type, the options and the
             site.
         is_lazy: whether the kernel gets functions that compute the arguments for some rows, in place of values.
@@ -208,13 +208,13 @@ def _fitting(words: Sequence[str], gives: DataType) -> FitRule:
 
 
 def check_type(argument: Argument, kind: DataType) -> None:
-    """Raises Unfit unless an argument has this type, or is NULL."""
+    """Raises ArgumentsNotSupported unless an argument has this type, or is NULL."""
     if argument.type not in (kind, "void"):
         raise ArgumentsNotSupported(f"it is computed here for {kind}, and not for {argument.type}")
 
 
 def constant_of(argument: Argument, kind: DataType) -> Any:
-    """The value of an argument. Raises Unfit unless it is a constant of this type, and not NULL."""
+    """The value of an argument. Raises ArgumentsNotSupported unless it is a constant of this type, and not NULL."""
     if argument.constant is None or argument.constant[0] is None or argument.type != kind:
         raise ArgumentsNotSupported(f"only with a constant {kind} is it computed here")
     return argument.constant[0]

@@ -19,7 +19,7 @@ from anabranch._protocol.rules.table_rules import may_use, rules_of
 from anabranch._protocol.schema.editing import inside_of, put_inside
 from anabranch._protocol.schema.evolution import members_of, sql_name
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, Field, Struct, decimal_of
-from anabranch._protocol.session_says import current
+from anabranch._protocol.session_settings import current
 from anabranch.errors import InvalidOption, UnknownColumn
 
 TYPE_CHANGES = "delta.typeChanges"

@@ -157,7 +157,7 @@ def locate_rows(
         origins: returns the table of a name (`Output.origins`).
 
     Raises:
-        Misplaced: one of the rows was not moved, or its new address is uncertain.
+        RowsNotLocated: one of the rows was not moved, or its new address is uncertain.
     """
     requested = {source.path: rows[source.path] for source in group.sources if rows.get(source.path)}
     if not requested:
@@ -175,7 +175,7 @@ def locate_rows(
 
 
 def _deleted_positions(origin: Origin, requested: BitMap64, vector: Callable[[FileRow], BitMap64]) -> BitMap64:
-    """The positions of a source that were deleted before the move. Raises Misplaced: one of them is requested."""
+    """The positions of a source that were deleted before the move. Raises RowsNotLocated: one of them is requested."""
     dead = vector(origin.row)
     if len(dead) != origin.records - origin.live:
         raise RowsNotLocated(f"the deletion vector of {origin.path} has changed since the move")

@@ -75,7 +75,7 @@ def bins_due(files: pa.Table, target: int, least: int = AUTO_FILES) -> list[pa.T
     Arguments are those of `plan`; a writer passes the files of the partitions that it wrote to.
 
     Example:
-        >>> due(files, AUTO_TARGET)
+        >>> bins_due(files, AUTO_TARGET)
         []
     """
     groups = [group for group in _groups(_candidates(files, target)) if len(group) >= least]

@@ -6,10 +6,10 @@ Pure. Guarantee: only a rule of allowed parts is returned.
 from __future__ import annotations
 
 from anabranch._protocol.actions import Metadata
-from anabranch._protocol.expressions.words import ParseError
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch._protocol.rules.clocks import has_moments
+from anabranch._protocol.rules.rule_expressions import CheckedExpression, read
 from anabranch._protocol.rules.table_rules import Check, Generated, Rules, rules_of
-from anabranch._protocol.rules.texts import CheckedExpression, read
 from anabranch._protocol.schema.types import Struct
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
 

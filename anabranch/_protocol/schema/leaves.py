@@ -83,7 +83,7 @@ def select_columns(schema: Struct, names: Iterable[Name]) -> Struct:
     """The columns of these names, in the schema's order; of a struct, the named members.
 
     Example:
-        >>> only(Struct((Field("s", Struct((Field("a", "long"), Field("b", "long")))),)), [("s", "b")])
+        >>> select_columns(Struct((Field("s", Struct((Field("a", "long"), Field("b", "long")))),)), [("s", "b")])
         Struct(fields=(Field(name='s', type=Struct(fields=(Field(name='b', type='long', ...
     """
     return _only(schema, [(name,) if isinstance(name, str) else tuple(name) for name in names])

@@ -40,7 +40,7 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
 
     Raises:
         UnsupportedType: Spark or Delta has no type for a column.
-        DoNotMerge: two columns have one name, in any case.
+        MergeConflict: two columns have one name, in any case.
     """
     leaves = (footer.schema.column(i) for i in range(footer.num_columns))
     struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
@@ -51,7 +51,7 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
 
 def merge_columns(earlier: Struct, more: Struct, prefix: str = "") -> Struct:
     """Merge the columns of earlier files with those of one more: new columns last, 32-bit integers at their widest.
-    Raises DoNotMerge: the types of a column are incompatible, or its names differ in case.
+    Raises MergeConflict: the types of a column are incompatible, or its names differ in case.
     """
     fields = {column.name: column for column in earlier}
     spellings = {name.lower(): name for name in fields}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, SparkSession
 
 from anabranch._protocol.rules.allowed import read_check, read_default, read_generated, refusal
+from anabranch._protocol.rules.rule_expressions import CheckedExpression
 from anabranch._protocol.rules.table_rules import Check, Generated, Rules
-from anabranch._protocol.rules.texts import CheckedExpression
 from anabranch._protocol.schema.types import Struct
 from anabranch._spark.sessions.functions import are_builtin
 from anabranch._spark.sessions.sql_text import expression

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 
 from anabranch._log.positions import SOME_VERSION, SourceVersions
 from anabranch._protocol.layout.paths import store_name
-from anabranch._spark.frames.plans import Relations, Scan, chooses_only, is_told, relations, scans, whole_below
+from anabranch._spark.frames.query_plans import Relations, Scan, chooses_only, is_told, relations, scans, whole_below
 from anabranch.errors import UnknownSourceVersion
 from anabranch.errors.process_state import cache
 

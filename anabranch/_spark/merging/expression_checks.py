@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch._arrow.values import resolve_assignments
+from anabranch._arrow.assigned_values import resolve_assignments
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.schema.assignments import leaves

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anabranch._arrow.marks import rows_of
+from anabranch._arrow.marks import positions_of
 from anabranch._arrow.merge_outcome import Outcome
 from anabranch._protocol.layout.file_sets import FileSet, Marks
 from anabranch._spark.reading.row_addresses import by_key, keys_of
@@ -36,7 +36,7 @@ def _by_clause(rows: DataFrame, files: FileSet) -> tuple[dict[int | None, Marks]
         part = part.sort_by([("key", "ascending"), ("number", "ascending")])
         pairs[clause] = pc.sum(part["pairs"]).as_py()
         marks[clause] = {
-            path_of[file_key]: rows_of(np.asarray(group["number"]), np.asarray(group["word"]))
+            path_of[file_key]: positions_of(np.asarray(group["number"]), np.asarray(group["word"]))
             for file_key, group in by_key(part)
         }
     return marks, pairs

@@ -35,7 +35,7 @@ from anabranch._spark.reading.hive_folders import folders_agree
 from anabranch._spark.reading.paths import Place, literal, log_prefix, places, spark_root
 from anabranch._spark.reading.row_positions import is_marked, with_facts
 from anabranch._spark.sessions.listing import few_tasks
-from anabranch._storage.told import call_options
+from anabranch._storage.store_settings import call_options
 
 _READ_OPTIONS = {
     "ignoreMissingFiles": "false",  # whatever the session's setting: rows never vanish silently

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._spark.columns.types import column
 from anabranch._spark.sessions.session import is_connect
-from anabranch._storage.told import call_options
+from anabranch._storage.store_settings import call_options
 from anabranch.errors.process_state import cache
 
 _FEW, _TOO_MANY = 32, 250_000

@@ -16,12 +16,12 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from anabranch._arrow.marks import bitmap, rows_of
+from anabranch._arrow.marks import bitmap, positions_of
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.addresses import Address, address_of
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch._spark.columns.types import column, quote_identifier, spark_schema
 from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.reading.row_positions import file_keys
@@ -113,7 +113,7 @@ def collect_words(hits: DataFrame, address: Address, paths: list[str]) -> dict[s
         words.agg(F.bit_or(bit).alias("word")).toArrow().sort_by([("key", "ascending"), ("number", "ascending")])
     )
     return {
-        path_of[file_key]: rows_of(np.asarray(rows["number"]), np.asarray(rows["word"]))
+        path_of[file_key]: positions_of(np.asarray(rows["number"]), np.asarray(rows["word"]))
         for file_key, rows in by_key(addresses)
     }
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from anabranch._spark.sessions.settings import find_settings
 from anabranch._spark.sessions.working_folder import working_folder
-from anabranch._storage.told import use_settings
+from anabranch._storage.store_settings import use_settings
 
 _HADOOP = "spark.hadoop."
 _Door = TypeVar("_Door")

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pyspark.sql import SparkSession
 
-from anabranch._spark.sessions.held_settings import override_setting
 from anabranch._spark.sessions.session import is_connect
+from anabranch._spark.sessions.setting_overrides import override_setting
 
 SETTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _IN_THE_DRIVER = 32

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from anabranch._protocol import settings
-from anabranch._protocol.session_says import SessionSettings, apply_settings, has_settings
+from anabranch._protocol.session_settings import SessionSettings, apply_settings, has_settings
 from anabranch._spark.sessions.session import HIDDEN, is_connect
 from anabranch._spark.sessions.sql_text import exact_sql
 from anabranch.errors import UnknownSetting

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pyspark.sql import SparkSession
 
-from anabranch._spark.sessions.held_settings import override_setting
+from anabranch._spark.sessions.setting_overrides import override_setting
 
 SETTING = "spark.sql.parquet.outputTimestampType"
 MICROS = "TIMESTAMP_MICROS"

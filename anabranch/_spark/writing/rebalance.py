@@ -40,7 +40,7 @@ def is_requested(rules: Rules, session: bool | None) -> bool:
     """Whether few files are requested: by the command, otherwise by the session, otherwise by the table.
 
     Example:
-        >>> is_wished(Rules(optimized=True), False)
+        >>> is_requested(Rules(optimized=True), False)
         False
     """
     requested = rules.optimized_asked if rules.optimized_asked is not None else session

@@ -52,7 +52,7 @@ from anabranch._spark.writing import few_rows
 from anabranch._spark.writing.rebalance import rebalance_rows
 from anabranch._spark.writing.sites import site_of
 from anabranch._storage import open_store
-from anabranch._storage.told import call_options
+from anabranch._storage.store_settings import call_options
 
 _ONE_TASK_ROWS = 20_000
 """Maximum number of rows that the writing task reads itself: a shuffle costs a job, which takes longer than reading

@@ -14,7 +14,7 @@ from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import Struct
 from anabranch._sql.conditions import check_named, is_exact, is_there, with_session_case
 from anabranch._sql.executor.running import Running
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl import alter, keys, rename_and_drop_columns

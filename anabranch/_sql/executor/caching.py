@@ -11,7 +11,7 @@ from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.sessions.cached_rows import CachedRows, cache_rows, level_of, release
 from anabranch._sql.executor import temporary_views
 from anabranch._sql.executor.running import Running, state_of
-from anabranch._sql.grammar.values import CacheTable, UncacheTable
+from anabranch._sql.grammar.statement_values import CacheTable, UncacheTable
 from anabranch._sql.grammar.view_values import CacheView
 from anabranch.commands.opening import file_set, open_log
 

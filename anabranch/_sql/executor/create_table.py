@@ -16,9 +16,9 @@ from anabranch._spark.columns.types import declared_schema
 from anabranch._sql.conditions import check_rules
 from anabranch._sql.executor.parquet_tables import refuse_conversion
 from anabranch._sql.executor.running import Running
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.parts import Query, Table
-from anabranch._sql.grammar.values import CreateTable
+from anabranch._sql.grammar.statement_values import CreateTable
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable, check_columns, match_spelling
 from anabranch.commands.dml.write import Write

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._catalog import entries
-from anabranch._catalog.names import name_to_sql, parts_of
+from anabranch._catalog.table_names import name_to_sql, parts_of
 from anabranch._spark.columns.types import quote_identifier, spark_type
 from anabranch._spark.frames.dataframe_source import find_whole_table, has_our_frame, printed_plan
 from anabranch._spark.sessions.sql_text import exact_sql

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from anabranch._catalog import entries, named_tables
 from anabranch._catalog.entry import Entry, StoredView
 from anabranch._catalog.named_tables import NamedTable
-from anabranch._catalog.names import OURS, Name, name_to_sql
 from anabranch._catalog.resolver import Resolver
+from anabranch._catalog.table_names import OURS, Name, name_to_sql
 from anabranch._expressions.dialect import TokenizedText, tokenize
 from anabranch._sql.grammar.ddl_targets import Making
 from anabranch._sql.grammar.parts import Query, View

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
-from anabranch._catalog.names import Name, name_to_sql, parts_of
+from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._protocol.schema.types import Struct
 from anabranch._spark.columns.spark_tables import SparkTable, files_in, try_describe_table
 from anabranch._spark.columns.types import quote_identifier, schema_of

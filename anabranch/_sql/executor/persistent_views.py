@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch._catalog import entries, view_entries
 from anabranch._catalog.entry import StoredView
 from anabranch._catalog.named_tables import check_place
-from anabranch._catalog.names import Name, name_to_sql
 from anabranch._catalog.properties import VIEW
+from anabranch._catalog.table_names import Name, name_to_sql
 from anabranch._expressions.dialect import Token, TokenType, tokenize
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._spark.columns.types import declared_schema

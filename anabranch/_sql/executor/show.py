@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from anabranch._catalog import entries
 from anabranch._catalog.entry import Entry
-from anabranch._catalog.names import Name, display_name, name_to_sql
+from anabranch._catalog.table_names import Name, display_name, name_to_sql
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch._protocol.rules.table_rules import default_of, generation_of
@@ -24,7 +24,7 @@ from anabranch._spark.sessions.sql_text import exact_sql, expression
 from anabranch._sql.executor.create_table import for_others
 from anabranch._sql.executor.running import Running
 from anabranch._sql.grammar.parts import Reference, Table
-from anabranch._sql.grammar.values import (
+from anabranch._sql.grammar.statement_values import (
     DescribeDetail,
     DescribeHistory,
     DescribeOther,

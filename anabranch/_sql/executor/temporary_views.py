@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._catalog import entries
-from anabranch._catalog.names import OURS, name_to_sql
+from anabranch._catalog.table_names import OURS, name_to_sql
 from anabranch._expressions.dialect import Token, TokenizedText, tokenize, word
 from anabranch._spark.columns.types import column, quote_identifier
 from anabranch._spark.sessions.known_sessions import PerSession
@@ -27,7 +27,7 @@ from anabranch._sql.executor.error_position import of_spark
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running, state_of
 from anabranch._sql.grammar.cursor import Cursor, behind_with
-from anabranch._sql.grammar.explain import MODES
+from anabranch._sql.grammar.explain_parser import MODES
 from anabranch._sql.grammar.parts import Query, Reference, Span, View
 from anabranch._sql.grammar.tables_read import tables_read
 from anabranch._sql.grammar.view_values import CreateTempView

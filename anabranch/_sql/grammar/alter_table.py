@@ -19,7 +19,7 @@ from anabranch._sql.grammar.constraints import check, free_name, key
 from anabranch._sql.grammar.create_table import clustering, properties, property_key
 from anabranch._sql.grammar.parts import Path, Statement, Table, View
 from anabranch._sql.grammar.reader import Reader
-from anabranch._sql.grammar.values import (
+from anabranch._sql.grammar.statement_values import (
     AddedColumn,
     AddTableColumns,
     AddTableConstraint,

@@ -13,7 +13,7 @@ from anabranch._sql.grammar.column_definitions import Typed, column, data_type
 from anabranch._sql.grammar.constraints import Constraints, starts_constraint
 from anabranch._sql.grammar.parts import Path, Query, Statement, Table, View
 from anabranch._sql.grammar.reader import Reader
-from anabranch._sql.grammar.values import CloneTable, ConvertName, ConvertTable, CreateTable, DropTable
+from anabranch._sql.grammar.statement_values import CloneTable, ConvertName, ConvertTable, CreateTable, DropTable
 from anabranch._sql.grammar.view_values import CreateTempView, CreateView
 from anabranch.errors import InvalidOption, NotBuilt
 

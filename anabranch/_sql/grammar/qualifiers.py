@@ -82,7 +82,7 @@ def qualifiers(tokens: Sequence[Token], name: Name, places: Places | None = None
     column would become that table's.
 
     Example:
-        >>> [(edit.start, edit.stop) for edit in qualifiers(tokenized("SELECT db.t.id FROM db.t"), ("db", "t"))]
+        >>> [(edit.start, edit.stop) for edit in qualifiers(tokenize("SELECT db.t.id FROM db.t"), ("db", "t"))]
         [(7, 10)]
     """
     folded, edits = _fold_case(name), []
@@ -112,7 +112,7 @@ def apart(
         starts: the characters at which the names of tables begin where they are read as tables.
 
     Example:
-        >>> tokens = tokenized("SELECT a.t.id FROM a.t JOIN b.t")
+        >>> tokens = tokenize("SELECT a.t.id FROM a.t JOIN b.t")
         >>> apart(tokens, ("a", "t"), {("a", "t"): "/a", ("b", "t"): "/b"}, {19, 28})
         [Edit(start=7, stop=10, text='`a.t`')]
     """
@@ -160,7 +160,7 @@ def longer(
         starts: the characters at which the names of tables begin where they are read as tables.
 
     Example:
-        >>> longer_names = longer(tokenized("DELETE FROM t WHERE db.t.id = 1"), ("t",), {12})
+        >>> longer_names = longer(tokenize("DELETE FROM t WHERE db.t.id = 1"), ("t",), {12})
         >>> [(full_name, edit.start, edit.stop) for full_name, edit in longer_names]
         [(('db', 't'), 20, 23)]
     """

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from anabranch._catalog.names import name_to_sql
+from anabranch._catalog.table_names import name_to_sql
 from anabranch._expressions.dialect import Token, TokenizedText, TokenType, tokenize, word
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._sql.grammar import hidden_columns, qualifiers

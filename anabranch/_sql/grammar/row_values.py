@@ -1,4 +1,4 @@
-"""Parsed statements that change rows; extends `anabranch._sql.grammar.values`. Pure data."""
+"""Parsed statements that change rows; extends `anabranch._sql.grammar.statement_values`. Pure data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from anabranch._protocol.expressions.words import quote_name
+from anabranch._protocol.expressions.lexer import quote_name
 from anabranch._sql.grammar.parts import Expression, Path, Query, Statement, Table
 from anabranch.errors import InvalidOption
 

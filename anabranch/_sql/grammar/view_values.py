@@ -1,4 +1,4 @@
-"""Parsed statements about views; extends `anabranch._sql.grammar.values`. Pure data."""
+"""Parsed statements about views; extends `anabranch._sql.grammar.statement_values`. Pure data."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from anabranch._protocol.schema.evolution import sql_name
 from anabranch._protocol.schema.keys import KEY_PREFIX, check_keys_unchanged
 from anabranch._protocol.schema.leaves import check_stats_columns
 from anabranch._protocol.schema.types import Field, Struct, check_storable
-from anabranch._protocol.session_says import current
+from anabranch._protocol.session_settings import current
 from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows, RebaseHandler

@@ -34,7 +34,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, SecretFree, file_set
-from anabranch.commands.row_changes import rows_of, with_counts
+from anabranch.commands.row_changes import count_rows, with_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
@@ -157,7 +157,7 @@ class ChangeColumn(SecretFree):
 
     def check_filled(self, base: Snapshot, files: FileSet, engine: Backend) -> None:
         """Raises ConstraintNotMet if a row has NULL in the column."""
-        rows = rows_of(files.files) - count_of(files.vectors)
+        rows = count_rows(files.files) - count_of(files.vectors)
         missing = count_of(engine.find(files, _is_missing(base.schema, self.column))) if rows else 0
         if missing:
             name = ".".join(self.column)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from anabranch._log.commit_files import read_commit
 from anabranch._log.commits import parse_head
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import timeline
+from anabranch._log.version_timestamps import timeline
 from anabranch._protocol.actions import Metadata
 from anabranch._storage.contract import Entry
 

@@ -36,7 +36,7 @@ from anabranch._protocol.schema.types import (
 )
 from anabranch._protocol.schema.voids import check_writable, columns_in_files, without_voids
 from anabranch._protocol.steps import WRITE_ROWS, Step
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.layout import packing
-from anabranch._protocol.session_says import current
+from anabranch._protocol.session_settings import current
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import mute_listeners
 from anabranch._transaction.retry import Runtime

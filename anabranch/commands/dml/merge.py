@@ -48,7 +48,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, open_log
 from anabranch.commands.redoing import redoable
-from anabranch.commands.row_changes import RowRebaseHandler, find_emptied, rows_of, stage_and_commit, with_counts
+from anabranch.commands.row_changes import RowRebaseHandler, count_rows, find_emptied, stage_and_commit, with_counts
 from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import report_step, watch
@@ -282,7 +282,7 @@ class MergeHandler(RowRebaseHandler):
             CommitInfo(
                 "MERGE",
                 self._merge.parameters,
-                metrics=_counts(joined, inserted=self._insert_count, copied=rows_of(copies)),
+                metrics=_counts(joined, inserted=self._insert_count, copied=count_rows(copies)),
             ),
             reads=self._reads(files, joined.matched if matching.inserts else {}),
             does=Changes(
@@ -319,7 +319,7 @@ class MergeHandler(RowRebaseHandler):
         updated = joined.updated + joined.updated_alone
         self._staging.note(self._engine.write_images(files, joined, self._staging.folder) if updated else [])
         images = self._collect_new_files()
-        if (written := rows_of(images)) != updated:
+        if (written := count_rows(images)) != updated:
             raise ExecutionFailed(
                 what="MERGE", reason=f"{updated} rows were to be updated, but {written} new ones were written."
             )
@@ -336,7 +336,7 @@ class MergeHandler(RowRebaseHandler):
             written = self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
         self._staging.note(written)
         files = self._collect_new_files()
-        self._replaced_by_redo, self._insert_count = frozenset(files["path"].to_pylist()), rows_of(files)
+        self._replaced_by_redo, self._insert_count = frozenset(files["path"].to_pylist()), count_rows(files)
         return files
 
 

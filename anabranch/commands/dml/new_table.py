@@ -29,7 +29,7 @@ from anabranch._protocol.schema.column_mapping import highest_number, is_mapped
 from anabranch._protocol.schema.keys import check_keys
 from anabranch._protocol.schema.leaves import check_stats_columns
 from anabranch._protocol.schema.types import VOID, Struct, schema_json
-from anabranch._protocol.session_says import current
+from anabranch._protocol.session_settings import current
 from anabranch._transaction.retry import Runtime
 from anabranch.errors import InvalidOption
 

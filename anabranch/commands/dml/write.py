@@ -26,7 +26,7 @@ from anabranch._protocol.schema.column_mapping import inherit_mapping
 from anabranch._protocol.schema.evolution import all_nullable, evolve_schema
 from anabranch._protocol.schema.keys import without_invalid_keys
 from anabranch._protocol.schema.types import Struct
-from anabranch._protocol.session_says import current
+from anabranch._protocol.session_settings import current
 from anabranch._protocol.settings import REPLACES_BY_DATA
 from anabranch._protocol.stats.skipping import must_match
 from anabranch._protocol.steps import Step

@@ -25,15 +25,15 @@ from anabranch._log.log import Log
 from anabranch._log.segment import check_contiguous
 from anabranch._log.size_limits import hint
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import read_in_commit_ms
 from anabranch._log.vectors import vector_of
+from anabranch._log.version_timestamps import read_in_commit_ms
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.features.known import BY_NAME, DELETION_VECTORS, ROW_TRACKING
 from anabranch._protocol.features.row_tracking import DOMAIN, NOTHING, assigns, is_enabled, mark_of, tracking_columns
 from anabranch._protocol.features.table_features import active, reader_features, writer_features
 from anabranch._protocol.in_commit_timestamps import boundary
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 from anabranch.commands.ddl.check_identity import values_behind_marks
 from anabranch.commands.maintenance.check_files import Finding, bytes_of, findings_of_file
 from anabranch.commands.opening import Location, open_log

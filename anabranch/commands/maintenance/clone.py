@@ -181,7 +181,7 @@ class CloneHandler(EveryRow):
 
 
 class ShallowCloneHandler(CloneHandler):
-    """The handler of a shallow clone that replaces a table (`Guarded`): some files may have been the table's before."""
+    """The handler of a shallow clone that replaces a table (`FileGuard`), whose files may have been the table's."""
 
     def __init__(self, snapshot: Snapshot, staging: Staging, ours: Transaction, runtime: Runtime) -> None:
         super().__init__(snapshot, staging)

@@ -24,7 +24,7 @@ from anabranch._protocol.layout.outside_files import locate_file
 from anabranch._protocol.layout.paths import encode, is_absolute, split_absolute
 from anabranch._storage.contract import Store
 from anabranch._storage.copying import copy_file
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import track_progress
 from anabranch.errors import (

@@ -18,7 +18,7 @@ from anabranch._log.vectors import vector_location
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch._storage.contract import Store
-from anabranch._storage.told import bind_context
+from anabranch._storage.store_settings import bind_context
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch.commands.watching import track_progress
 from anabranch.errors import ConcurrentWriteException, CorruptLog, CorruptVector

@@ -178,7 +178,7 @@ def missing_files(plan: RestorePlan, names: Sequence[str]) -> RestoreFilesMissin
 
 
 class RestoreHandler(NoRows):
-    """The handler of one RESTORE (`RebaseHandler` and `Guarded`), which has read every row."""
+    """The handler of one RESTORE (`RebaseHandler` and `FileGuard`), which has read every row."""
 
     def __init__(self, plan: RestorePlan, runtime: Runtime) -> None:
         self._plan, self._returning = plan, ReturningFiles(plan.base, plan.adds, runtime)

@@ -17,7 +17,7 @@ from anabranch._log.commits import Commit, parse_head
 from anabranch._log.log import Log
 from anabranch._log.replay import keys
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import in_words, timeline
+from anabranch._log.version_timestamps import in_words, timeline
 from anabranch._protocol.actions import FileRow
 from anabranch._transaction.conflict_errors import Conflict
 from anabranch._transaction.retry import Runtime

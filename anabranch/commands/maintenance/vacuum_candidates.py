@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from anabranch._log.log import Log
 from anabranch._log.size_limits import hint
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import Timeline, timeline
+from anabranch._log.version_timestamps import Timeline, timeline
 from anabranch._protocol.layout.paths import is_text
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.trees import is_link, tree

@@ -23,7 +23,7 @@ from anabranch._log.changes import change_files
 from anabranch._log.commits import Commit
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import Timeline, timeline
+from anabranch._log.version_timestamps import Timeline, timeline
 from anabranch._protocol.change_feed import FOLDER
 from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch._protocol.layout.paths import is_absolute, plain, store_name

@@ -15,7 +15,7 @@ import pyarrow as pa
 from anabranch._log.changes import changes, feed_of
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import first_since, last_until
+from anabranch._log.version_timestamps import first_since, last_until
 from anabranch._protocol.change_feed import Feed
 from anabranch._protocol.timestamps import milliseconds
 from anabranch.commands.context import NEWEST, RunContext

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from anabranch._log.timeline import version_at
+from anabranch._log.version_timestamps import version_at
 from anabranch._protocol.timestamps import AT_DIGITS, at_milliseconds, milliseconds
 from anabranch._storage.open import location_text
 from anabranch.commands.opening import Location, SecretFree, open_log

@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch import errors
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._protocol.schema.keys import FOREIGN, PRIMARY, Key, keys_of
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._sql import reading

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch._protocol.session_says import SessionSettings, apply_settings
+from anabranch._protocol.session_settings import SessionSettings, apply_settings
 from anabranch.commands.ddl.alter import DropConstraint, SetProperties, UnsetProperties
 from anabranch.commands.ddl.create import Create, Replace
 from anabranch.commands.dml.new_table import NewTable

@@ -11,7 +11,7 @@ import pytest
 
 import anabranch
 from anabranch._storage import open_store
-from anabranch._storage.told import use_settings
+from anabranch._storage.store_settings import use_settings
 from anabranch.commands.field_id_names import layouts_of
 from anabranch.commands.maintenance.clone import Clone
 from anabranch.commands.maintenance.fsck import Fsck

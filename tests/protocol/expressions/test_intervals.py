@@ -10,9 +10,9 @@ import pytest
 
 from anabranch._protocol.expressions.computation import computation_over
 from anabranch._protocol.expressions.intervals import DAY, Span, span_of
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.syntax import Interval
-from anabranch._protocol.expressions.words import ParseError
 from anabranch._protocol.schema.types import Field, Struct, to_arrow
 from anabranch._protocol.unsupported import Unsupported
 

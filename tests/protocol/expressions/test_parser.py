@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.spelling import to_sql
 from anabranch._protocol.expressions.syntax import all_parts
-from anabranch._protocol.expressions.words import ParseError
 from tests.protocol.expressions.drawn_texts import drawn_text
 from tests.support.tiers import examples
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.spelling import to_sql
-from anabranch._protocol.expressions.words import ParseError
 from tests.protocol.expressions.drawn_texts import drawn_text
 from tests.support.tiers import examples
 

@@ -16,7 +16,7 @@ from anabranch._protocol.features.widening import (
     with_type,
 )
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema, schema_json
-from anabranch._protocol.session_says import SessionSettings, apply_settings
+from anabranch._protocol.session_settings import SessionSettings, apply_settings
 from anabranch.errors import InvalidOption, UnknownColumn
 
 ALLOWED = [

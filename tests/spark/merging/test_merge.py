@@ -374,7 +374,7 @@ TYPES = pa.table(
 
 @pytest.mark.exhaustive(
     "tests/api/dataframe/test_column_mapping.py::test_rows_are_changed_by_every_verb",
-    "tests/arrow/test_values.py::test_every_plain_value_is_what_spark_stores",
+    "tests/arrow/test_assigned_values.py::test_every_plain_value_is_what_spark_stores",
     "tests/spark/writing/test_write.py::test_timestamps_are_int64_micros_whatever_the_session_says",
 )
 def test_values_of_every_type_survive(spark: SparkSession, tmp_path: Path) -> None:

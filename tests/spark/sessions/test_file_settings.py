@@ -12,7 +12,7 @@ import pytest
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch._spark.sessions.file_settings import settings_of, use_session_settings, uses_session_settings
-from anabranch._storage.told import bucket_options, call_options
+from anabranch._storage.store_settings import bucket_options, call_options
 from anabranch.commands.opening import open_log
 from tests.storage import moto_s3
 from tests.support.planted import SECRET

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from anabranch._spark.sessions.held_settings import override_setting
 from anabranch._spark.sessions.listing import SETTING, few_tasks
+from anabranch._spark.sessions.setting_overrides import override_setting
 
 
 class Settings(dict[str, str]):

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from anabranch._protocol import settings
-from anabranch._protocol.session_says import current, has_settings
+from anabranch._protocol.session_settings import current, has_settings
 from anabranch._spark.sessions import settings as reading
 from anabranch._spark.sessions.session import HIDDEN
 from anabranch._spark.sessions.settings import find_settings, honour_settings, honours, list_settings, listing

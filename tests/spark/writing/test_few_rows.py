@@ -221,7 +221,7 @@ def bounds(world: World) -> dict[str, Any]:
 @pytest.mark.exhaustive(
     "tests/spark/merging/test_merge.py::test_rows_that_match_are_updated_or_deleted_and_the_others_inserted",
     "tests/spark/merging/test_merge.py::test_what_fails_on_a_row_is_typed_and_writes_no_data_files",
-    "tests/arrow/test_values.py::test_every_plain_value_is_what_spark_stores",
+    "tests/arrow/test_assigned_values.py::test_every_plain_value_is_what_spark_stores",
     "tests/spark/test_stats.py::test_both_ways_of_writing_state_the_same",
 )
 @pytest.mark.parametrize("run", [merged, updated])

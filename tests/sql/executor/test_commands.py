@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import anabranch
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._expressions import Context, condition
 from anabranch._protocol.schema.keys import FOREIGN, PRIMARY, Key
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._sql import reading as parsing
-from anabranch._sql.executor import create_table, row_changes
+from anabranch._sql.executor import create_table, row_statements
 from anabranch._sql.registry import entry_of
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
@@ -64,17 +64,17 @@ def context(path: str) -> Context:
 )
 def test_a_delete_in_sql_is_the_delete_of_the_table(path: str, where: str, args: Any, same: str) -> None:
     found = parsed(f"DELETE FROM @T AS t WHERE {where}", path, args)
-    command = row_changes.delete_command(found, found.where.text, context(path))
+    command = row_statements.delete_command(found, found.where.text, context(path))
     assert command == Delete(path, condition(same, context(path), queries=True))
 
 
 def test_a_delete_without_a_condition_is_of_every_row(path: str) -> None:
-    assert row_changes.delete_command(parsed("DELETE FROM @T", path), "", context(path)) == Delete(path, EVERY_ROW)
+    assert row_statements.delete_command(parsed("DELETE FROM @T", path), "", context(path)) == Delete(path, EVERY_ROW)
 
 
 def test_a_condition_with_a_subquery_keeps_its_words_and_knows_the_tables_name(path: str) -> None:
     found = parsed("DELETE FROM @T AS t WHERE EXISTS (SELECT 1 FROM x WHERE x.id = t.id)", path)
-    where = row_changes.delete_command(found, found.where.text, context(path)).where
+    where = row_statements.delete_command(found, found.where.text, context(path)).where
     assert where.asks
     assert not where.row_local
     assert where.alias == "t"

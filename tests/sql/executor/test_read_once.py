@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._expressions import Context
 from anabranch._expressions import dialect as sql
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._protocol.expressions import computation
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._sql import reading
-from anabranch._sql.executor import row_changes
+from anabranch._sql.executor import row_statements
 
 SCHEMA = Struct((Field("id", "long"), Field("s", "string"), Field("at", "timestamp")))
 CONTEXT = Context("/t", SCHEMA, dt.datetime(2024, 1, 1, tzinfo=dt.UTC), "UTC", lambda names: True)
@@ -48,7 +48,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
 def deleted(where: str, args: Any = None) -> Any:
     text = TokenizedText(f"DELETE FROM delta.`/t` AS t WHERE {where}")
     statement: Any = reading.statement(text, args, path_in)
-    return row_changes.delete_command(statement, statement.where.source, CONTEXT).where
+    return row_statements.delete_command(statement, statement.where.source, CONTEXT).where
 
 
 @pytest.mark.parametrize(

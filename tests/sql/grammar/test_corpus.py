@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._sql import reading as parsing
 from anabranch._sql.grammar import row_values
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from tests.support import corpus
 
 ENTRIES = [entry for file in corpus.FILES for entry in corpus.read(file)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._expressions.dialect import tokenize
 from anabranch._sql import reading
 from anabranch._sql.grammar import hidden_columns

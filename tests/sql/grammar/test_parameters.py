@@ -11,7 +11,7 @@ import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._sql import reading as parsing
 from anabranch._sql.grammar.parameters import literal
 from anabranch.errors import InvalidOption

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._expressions.blocks import block_predicate, strip_qualifiers
 from anabranch._expressions.context import Context
 from anabranch._expressions.dialect import TokenizedText, tokenize

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch._sql import reading as parsing
 from anabranch._sql.grammar import row_values as rv
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.prefilter import Glance, glance
 from tests.support.growth import times_more
 

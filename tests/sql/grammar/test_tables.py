@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from anabranch import errors
-from anabranch._catalog.names import path_in
+from anabranch._catalog.table_names import path_in
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX
 from anabranch._sql import reading as parsing
 from anabranch._sql.grammar import row_values
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.ddl_targets import Making
 
 KNOWN = {("t",): "/t", ("db", "t"): "/t", ("cat", "db", "t"): "/t", ("1a_x",): "/1", ("db", "1a_x"): "/1", ("u",): "/u"}

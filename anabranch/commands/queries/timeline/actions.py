@@ -18,8 +18,8 @@ import pyarrow as pa
 from anabranch._log.commits import Commit
 from anabranch._protocol.layout.paths import is_absolute
 from anabranch._protocol.stats.statistics import num_records
+from anabranch.commands.queries.timeline.entries import CommitEffect, FileChange, Totals
 from anabranch.commands.queries.timeline.texts import text_of
-from anabranch.commands.queries.timeline.values import CommitEffect, FileChange, Totals
 
 SHOWN_FILES = 8
 """Maximum number of files shown for a commit."""

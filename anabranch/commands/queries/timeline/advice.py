@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from anabranch.commands.queries.timeline.values import Advice, Totals
+from anabranch.commands.queries.timeline.entries import Advice, Totals
 
 _LEAST_PACKED = 20
 _MARKED_ACT, _MARKED_CONSIDER = 0.2, 0.05

@@ -18,14 +18,14 @@ from anabranch._log.commits import Commit, parse_commit
 from anabranch._log.file_names import first_name
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.timeline import Timeline
-from anabranch._log.timeline import timeline as line_of
+from anabranch._log.version_timestamps import Timeline
+from anabranch._log.version_timestamps import timeline as line_of
 from anabranch._protocol.actions import empty_files
 from anabranch._protocol.in_commit_timestamps import IN_COMMIT
 from anabranch._protocol.layout import packing
 from anabranch._protocol.layout.cubes import Cube, layout
 from anabranch._protocol.schema.leaves import format_column_list
-from anabranch._transaction.refused import find_refused
+from anabranch._transaction.refused_transactions import find_refused
 from anabranch._transaction.running_vacuums import END, START, retention_of
 from anabranch.commands.context import NEWEST
 from anabranch.commands.opening import Location, open_log
@@ -37,9 +37,9 @@ from anabranch.commands.queries.timeline.actions import (
     file_actions,
 )
 from anabranch.commands.queries.timeline.advice import Figures, advise
-from anabranch.commands.queries.timeline.said import kind_of, parse_commit_info
+from anabranch.commands.queries.timeline.commit_info import kind_of, parse_commit_info
+from anabranch.commands.queries.timeline.entries import Entry, FileChange, Refusal, TableTimeline
 from anabranch.commands.queries.timeline.texts import text_of
-from anabranch.commands.queries.timeline.values import Entry, FileChange, Refusal, TableTimeline
 from anabranch.errors import CorruptLog, InvalidOption, VersionNotFound
 from anabranch.errors.secrets import without_secrets
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from anabranch.commands.queries.timeline.advice import Figures, advise, in_units
+from anabranch.commands.queries.timeline.entries import Totals
 from anabranch.commands.queries.timeline.read import timeline
-from anabranch.commands.queries.timeline.values import Totals
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit, remove
 from tests.support.worlds import World, table_path
 

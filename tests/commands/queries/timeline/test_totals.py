@@ -15,8 +15,8 @@ from anabranch._log.file_names import commit_name
 from anabranch._log.log import forget
 from anabranch._log.snapshot import Snapshot
 from anabranch.commands.opening import live_rows, open_log
+from anabranch.commands.queries.timeline.entries import Entry, Totals
 from anabranch.commands.queries.timeline.read import timeline
-from anabranch.commands.queries.timeline.values import Entry, Totals
 from anabranch.errors import CorruptLog, InvalidOption, NotATable
 from tests.support.raw_logs import PROTOCOL, WITH_VECTORS, Action, add, info, metadata, put_commit, remove
 from tests.support.tiers import examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch._protocol.expressions.words import without_comments
+from anabranch._protocol.expressions.lexer import without_comments
 
 
 @pytest.mark.parametrize(

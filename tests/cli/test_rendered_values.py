@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import VariantVal
 
-from anabranch._cli.values import cell_text, json_value
+from anabranch._cli.rendered_values import cell_text, json_value
 
 MOMENT = dt.datetime(2026, 1, 31, 12, 30)
 NAN = float("nan")

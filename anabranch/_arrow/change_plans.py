@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from anabranch._arrow import finding
+from anabranch._arrow.assigned_values import resolve_assignments
 from anabranch._arrow.clustering import check_ordered
 from anabranch._arrow.merge_clauses import resolve_clauses
 from anabranch._arrow.merge_keys import resolve_join
 from anabranch._arrow.merge_source import SourceColumns
 from anabranch._arrow.packing import check_packed
 from anabranch._arrow.site import Site
-from anabranch._arrow.values import resolve_assignments
 from anabranch._arrow.writing import check_writer
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.curves import Curve

@@ -18,15 +18,15 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
-from anabranch._arrow import values as arrow_values
-from anabranch._arrow.values import resolve_assignments
+from anabranch._arrow import assigned_values as arrow_values
+from anabranch._arrow.assigned_values import resolve_assignments
 from anabranch._expressions import assignment
 from anabranch._log.log import Log
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import Always
 from anabranch._protocol.schema.types import Struct
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.merging.expression_checks import check_change

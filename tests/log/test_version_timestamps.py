@@ -14,7 +14,7 @@ from anabranch import errors
 from anabranch._log.file_names import commit_name
 from anabranch._log.history import history
 from anabranch._log.log import Log
-from anabranch._log.timeline import timeline, version_at
+from anabranch._log.version_timestamps import timeline, version_at
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.in_commit_timestamps import ENABLED
 from anabranch._storage import open_store

@@ -14,7 +14,7 @@ import pyarrow as pa
 from anabranch._arrow.reading import MOST_BYTES
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.schema.types import Field, Struct, arrow_type
-from anabranch._protocol.storing import ComputedExpression, cast_to_column, is_plain_column
+from anabranch._protocol.store_assignment import ComputedExpression, cast_to_column, is_plain_column
 from anabranch._protocol.unsupported import Unsupported
 
 AT_ONCE = 1 << 16
@@ -67,7 +67,7 @@ def _value(batch: pa.RecordBatch, field: Field, value: Computation | None) -> pa
     return batch.column(field.name) if value is None else value.values(batch).cast(arrow_type(field.type))
 
 
-def rows_of(rows: Sequence[Sequence[Computation]], columns: Sequence[Field], schema: Struct) -> pa.Table:
+def build_rows(rows: Sequence[Sequence[Computation]], columns: Sequence[Field], schema: Struct) -> pa.Table:
     """Rows of a schema with constants in some columns, and NULL in the others.
 
     Args:

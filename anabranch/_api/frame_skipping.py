@@ -54,7 +54,7 @@ class _Origin:
 _origins: PerObject[DataFrame, _Origin] = hold("frames of tables' rows", "they go with the frame")(PerObject())
 
 
-def rows_of(spark: SparkSession, snapshot: Snapshot, files: FileSet, *, as_of: bool = False) -> DataFrame:
+def frame_of_version(spark: SparkSession, snapshot: Snapshot, files: FileSet, *, as_of: bool = False) -> DataFrame:
     """The rows of a version's files, as a frame whose filters skip files."""
     rows, scanned = SparkEngine(spark).scan_for_pruning(files, as_of=as_of)
     _origins[rows] = _Origin(snapshot, scanned)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from anabranch._catalog.names import name_to_sql
+from anabranch._catalog.table_names import name_to_sql
 from anabranch._expressions.dialect import TokenType
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._sql.grammar.create_table import option
 from anabranch._sql.grammar.parts import Statement, Table, View
 from anabranch._sql.grammar.reader import Reader
-from anabranch._sql.grammar.row_changes import partition
-from anabranch._sql.grammar.values import (
+from anabranch._sql.grammar.row_parser import partition
+from anabranch._sql.grammar.statement_values import (
     CacheTable,
     DescribeDetail,
     DescribeHistory,

@@ -79,7 +79,7 @@ _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
 
 
 def words_of(text: str) -> list[Word]:
-    """Split a text into words, followed by the end. Raises NotUnderstood: it contains something that is not allowed."""
+    """Split a text into words, followed by the end. Raises ParseError: it contains something that is not allowed."""
     return [*_words(text), Word("end", "", "", len(text), len(text))]
 
 

@@ -14,7 +14,7 @@ import anabranch
 from anabranch import DeltaTable, errors
 from anabranch._catalog import entries
 from anabranch._catalog.entry import Kind
-from anabranch._catalog.names import parts_of
+from anabranch._catalog.table_names import parts_of
 from tests.support.connect_session import ON_CONNECT
 
 pytestmark = pytest.mark.spark

@@ -13,18 +13,18 @@ import pyarrow as pa
 import pytest
 
 import anabranch
+from anabranch._arrow.change_plans import plan_change, plan_merge
 from anabranch._arrow.merge_source import source_columns
-from anabranch._arrow.plans import plan_change, plan_merge
 from anabranch._arrow.site import Site, site_without_spark
 from anabranch._expressions import Context, condition
 from anabranch._expressions.computations import computation_of
 from anabranch._protocol.change_feed import records_changes
 from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, SourceColumn
 from anabranch._protocol.rules.table_rules import Check
-from anabranch._protocol.storing import ComputedExpression
+from anabranch._protocol.store_assignment import ComputedExpression
+from anabranch.commands.command_plans import optimize_plan
 from anabranch.commands.maintenance.optimize import Optimize
 from anabranch.commands.opening import file_set, open_log
-from anabranch.commands.plans import optimize_plan
 
 ROWS = [{"id": i, "f": i / 2, "word": f"w{i}", "l": [i]} for i in range(9)]
 TABLES: Mapping[str, Mapping[str, Any]] = {

@@ -18,7 +18,7 @@ from anabranch._spark.sessions.settings import setting
 from anabranch._sql.conditions import check_named, resolve_condition
 from anabranch._sql.executor.parquet_tables import files_of
 from anabranch._sql.executor.running import Running
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.parts import Expression, Path, Table
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.delete import EVERY_ROW

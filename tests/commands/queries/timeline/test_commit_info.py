@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from anabranch.commands.queries.timeline.commit_info import parse_commit_info
+from anabranch.commands.queries.timeline.entries import CommitDescription, Entry
 from anabranch.commands.queries.timeline.read import timeline
-from anabranch.commands.queries.timeline.said import parse_commit_info
 from anabranch.commands.queries.timeline.texts import LONGEST, text_of, texts_of
-from anabranch.commands.queries.timeline.values import CommitDescription, Entry
 from anabranch.errors import DeltaConcurrentModificationException
 from anabranch.testing import at_phase
 from tests.support.raw_logs import PROTOCOL, add, info, metadata, put_commit

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anabranch._protocol.expressions.common_types import is_number
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.expressions.meeting import is_number
 from anabranch._protocol.expressions.resolving import coerce
 from anabranch._protocol.expressions.table import ArgumentsNotSupported
 from anabranch._protocol.expressions.tree import Expression, SparkOnly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anabranch._spark.frames.plans import Relations, Scan, Whole, chooses_only, relations, scans, whole_below
+from anabranch._spark.frames.query_plans import Relations, Scan, Whole, chooses_only, relations, scans, whole_below
 
 MARK = "__anabranch_0123456789abcdef_v3"
 EXTENDED = f"""== Parsed Logical Plan ==

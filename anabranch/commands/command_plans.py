@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from anabranch._arrow.change_plans import plan_change, plan_layout, plan_merge
 from anabranch._arrow.merge_source import SourceColumns
-from anabranch._arrow.plans import plan_change, plan_layout, plan_merge
 from anabranch._arrow.site import Site
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.change_feed import records_changes

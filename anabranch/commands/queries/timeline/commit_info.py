@@ -10,8 +10,8 @@ from typing import Any
 
 from anabranch._log.commits import Head
 from anabranch._protocol.layout import moves
+from anabranch.commands.queries.timeline.entries import CommitDescription, Kind
 from anabranch.commands.queries.timeline.texts import boolean_of, integer_of, text_of, texts_of, versions_of
-from anabranch.commands.queries.timeline.values import CommitDescription, Kind
 
 _KNOWN = frozenset(
     {

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 
 from anabranch._expressions import Context, assignment, condition
+from anabranch._expressions.aliases import prevent_alias
 from anabranch._expressions.dialect import TokenizedText
-from anabranch._expressions.endings import prevent_alias
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch.errors import UnreadableExpression
 

@@ -24,13 +24,13 @@ from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.assignments import Path, leaves
 from anabranch._protocol.schema.types import Struct
 from anabranch._protocol.steps import OF_A_QUERY, WRITE_ROWS, RowPlan, Step
-from anabranch._protocol.storing import ComputedExpression, cast_to_column
+from anabranch._protocol.store_assignment import ComputedExpression, cast_to_column
 from anabranch._spark.columns.types import quote_identifier
 from anabranch._spark.merging.merge_source import reading, source_columns
 from anabranch._spark.sessions.sql_text import exact_sql
 from anabranch._sql.conditions import context_of
-from anabranch._sql.executor import row_changes
-from anabranch._sql.executor.maintenance import optimizing
+from anabranch._sql.executor import row_statements
+from anabranch._sql.executor.maintenance_statements import optimizing
 from anabranch._sql.executor.running import Running
 from anabranch._sql.grammar.parts import Expression, Query, Reference, Table
 from anabranch._sql.grammar.row_values import (
@@ -41,9 +41,9 @@ from anabranch._sql.grammar.row_values import (
     TruncateTable,
     UpdateRows,
 )
-from anabranch._sql.grammar.values import ExplainChange, OptimizeTable
+from anabranch._sql.grammar.statement_values import ExplainChange, OptimizeTable
+from anabranch.commands.command_plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.dml.delete import EVERY_ROW
-from anabranch.commands.plans import change_plan, merge_plan, optimize_plan
 from anabranch.commands.queries.explain import explain as skipping
 from anabranch.commands.queries.explain import format_size
 
@@ -64,7 +64,9 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
     lines = _row_change_lines(change, snapshot, run)
     head = f"EXPLAIN {statement.mode} "
     if isinstance(change, InsertRows):
-        rows = row_changes.rows_to_insert(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
+        rows = row_statements.rows_to_insert(
+            change, run, snapshot, evolves=change.evolves or run.engine.merges_schema()
+        )
         plan = exact_sql(run.spark, [f"{head}SELECT * FROM ", rows])
     else:
         query = _join_query(change) if isinstance(change, MergeRows) else _selection_query(change, snapshot, run)
@@ -113,7 +115,7 @@ def _row_change_lines(change: RowChange, snapshot: Snapshot, run: Running) -> li
 
 def _insert_step(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
     """Return the step that writes the rows of an INSERT."""
-    plain = row_changes.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
+    plain = row_statements.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
     return Step(WRITE_ROWS, OF_A_QUERY if plain is None else None)
 
 
@@ -121,14 +123,14 @@ def _delete_or_update_lines(
     change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running
 ) -> Iterator[str]:
     """Describe the values and the steps of a DELETE or an UPDATE."""
-    values = row_changes.resolve_assignments(change, snapshot, run) if isinstance(change, UpdateRows) else None
+    values = row_statements.resolve_assignments(change, snapshot, run) if isinstance(change, UpdateRows) else None
     yield from _value_lines(values or {}, snapshot.schema)
     yield from _step_lines(change_plan(snapshot, where, values, run.engine.site))
 
 
 def _merge_lines(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
     """Describe the expressions and the steps of a MERGE."""
-    request = row_changes.merge_request(change, snapshot, run)
+    request = row_statements.merge_request(change, snapshot, run)
     matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
     yield from _matching_lines(matching, snapshot.schema)
     yield f"  {reading(request.whole)}"
@@ -189,7 +191,7 @@ def _selection_query(change: DeleteRows | TruncateTable | UpdateRows, snapshot: 
     """Return the query that selects the rows of a change, with their new values."""
     values = ""
     if isinstance(change, UpdateRows):
-        row_changes.resolve_assignments(change, snapshot, run)
+        row_statements.resolve_assignments(change, snapshot, run)
         values = "".join(f", {value.text}" for _, value in change.values if value is not None)
     where = None if isinstance(change, TruncateTable) else change.where
     head = f"SELECT *{values} FROM "

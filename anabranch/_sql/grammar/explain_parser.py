@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from anabranch._sql.grammar.cursor import behind_with
-from anabranch._sql.grammar.maintenance import optimize
+from anabranch._sql.grammar.maintenance_parser import optimize
 from anabranch._sql.grammar.reader import Reader
-from anabranch._sql.grammar.row_changes import delete, insert, merge, truncate, update
+from anabranch._sql.grammar.row_parser import delete, insert, merge, truncate, update
 from anabranch._sql.grammar.row_values import RowChange
-from anabranch._sql.grammar.values import ExplainChange, OptimizeTable
+from anabranch._sql.grammar.statement_values import ExplainChange, OptimizeTable
 
 MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
 """The modes of EXPLAIN."""

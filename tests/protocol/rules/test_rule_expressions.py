@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from anabranch._protocol.expressions.cursor import MOST_NESTED
-from anabranch._protocol.expressions.words import ParseError
+from anabranch._protocol.expressions.lexer import ParseError
 from anabranch._protocol.rules.allowed import check_allowed, check_name
 from anabranch._protocol.rules.functions import CLOCKS, FUNCTIONS
+from anabranch._protocol.rules.rule_expressions import read
 from anabranch._protocol.rules.table_rules import Check, Generated, Rules
-from anabranch._protocol.rules.texts import read
 from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch.errors import InvalidConstraintName, RuleRefused, UnreadableExpression
 

@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 
 from anabranch._catalog import entries, named_tables
 from anabranch._catalog.named_tables import NamedTable
-from anabranch._catalog.names import name_to_sql
+from anabranch._catalog.table_names import name_to_sql
 from anabranch._catalog.view_entries import ddl
 from anabranch._log.snapshot import Snapshot
 from anabranch._spark.sessions.cached_rows import release
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running
 from anabranch._sql.grammar import row_values
-from anabranch._sql.grammar import values as v
+from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.parts import Statement, Table
 from anabranch.commands.opening import open_log
 from anabranch.errors import InvalidOption, NameTaken, UnknownTable

@@ -39,7 +39,7 @@ def is_number(kind: DataType | None) -> bool:
 
 
 def decimal(precision: int, scale: int) -> str:
-    """The type of a decimal. Raises Unfit: it has more digits than Spark allows, so Spark would drop some."""
+    """The type of a decimal. Raises ArgumentsNotSupported: it has more digits than Spark's, which would drop some."""
     if precision > MOST_DIGITS:
         raise ArgumentsNotSupported(f"the result may have more than {MOST_DIGITS} digits")
     return f"decimal({precision},{scale})"
@@ -65,12 +65,12 @@ def digits_of(argument: Argument) -> tuple[int, int]:
 
 
 def comparison_type(arguments: Sequence[Argument]) -> DataType:
-    """The type in which Spark compares these arguments. Raises Unfit: there is none, or settings choose it."""
+    """The type in which Spark compares arguments. Raises ArgumentsNotSupported: none, or one that settings choose."""
     return _common_type(arguments, _pair_for_comparison)
 
 
 def common_type(arguments: Sequence[Argument]) -> DataType:
-    """The type of a value that is one of these arguments, or computed from them. Raises Unfit, as `comparison_type`."""
+    """The type of a value that is one of these arguments, or computed from them; raises as `comparison_type`."""
     return _common_type(arguments, _pair)
 
 

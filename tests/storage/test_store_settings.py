@@ -11,7 +11,13 @@ import pytest
 
 from anabranch._storage import open_store
 from anabranch._storage.obstore_options import canonical_option
-from anabranch._storage.told import adopt_settings, bucket_options, call_options, export_settings, use_settings
+from anabranch._storage.store_settings import (
+    adopt_settings,
+    bucket_options,
+    call_options,
+    export_settings,
+    use_settings,
+)
 from anabranch.errors import InvalidOption, NotBuilt, UnknownStore
 from tests.support.patience import started
 from tests.support.planted import SECRET

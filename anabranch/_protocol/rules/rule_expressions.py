@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from anabranch._protocol.expressions.cursor import too_deep
+from anabranch._protocol.expressions.lexer import ParseError, quote_name
 from anabranch._protocol.expressions.parser import parse_expression
 from anabranch._protocol.expressions.spelling import node_to_sql
 from anabranch._protocol.expressions.syntax import (
@@ -25,7 +26,6 @@ from anabranch._protocol.expressions.syntax import (
     Syntax,
     TypedLiteral,
 )
-from anabranch._protocol.expressions.words import ParseError, quote_name
 from anabranch._protocol.rules.clocks import MOMENTS, has_moments, is_clock, is_of_today
 from anabranch._protocol.rules.functions import CLOCKS, CLOCKS_WITHOUT_ARGUMENTS, FUNCTIONS, TIMES
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
@@ -65,7 +65,7 @@ def read(
         gives_moment: whether its value becomes a date or timestamp.
 
     Raises:
-        NotUnderstood: it contains anything that is not allowed.
+        ParseError: it contains anything that is not allowed.
 
     Example:
         >>> read("A > abs(-1)", Struct((Field("a", "long"),)), clock=False).text
@@ -98,7 +98,7 @@ class _Reader:
     subscripts: bool = False
 
     def spell(self, node: Syntax) -> str:
-        """Spell an allowed part. Raises NotUnderstood: it is not allowed."""
+        """Spell an allowed part. Raises ParseError: it is not allowed."""
         match node:
             case Name():
                 return self._name(node)
@@ -178,7 +178,7 @@ class _Reader:
     # -- texts that mean the current time ------------------------------------------------------------------------------
 
     def check_texts(self) -> None:
-        """Raises NotUnderstood if a text becomes a date or timestamp of the current time."""
+        """Raises ParseError if a text becomes a date or timestamp of the current time."""
         if self.moments and self.suspects and not self.clock_texts:
             raise _clock_text_error(self.suspects[0])
 
@@ -189,7 +189,7 @@ class _Reader:
             self._check_moment(kind, node.operand)
 
     def _check_moment(self, kind: str, operand: Syntax) -> None:
-        """Raises NotUnderstood if the operand of a date or timestamp is a text that means the current time."""
+        """Raises ParseError if the operand of a date or timestamp is a text that means the current time."""
         if self.clock_texts or not (isinstance(operand, Literal) and operand.kind == "text"):
             return
         if is_clock(operand.text) or (kind != "date" and is_of_today(operand.text)):

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import anabranch
 from anabranch._log.file_names import LAST_CHECKPOINT, checkpoint_name, checksum_name, commit_name
 from anabranch._log.log import forget
+from anabranch._log.parquet_memory import TooLarge, check_memory
 from anabranch._log.row_groups import RowGroups
 from anabranch._log.size_limits import MAX_CHECKPOINT_MEMORY, largest_unfolded_bytes
-from anabranch._log.unfolding import TooLarge, check_memory
 from anabranch.errors import CorruptLog, InvalidOption
 from tests.support.drawing import SLOW
 from tests.support.tiers import examples

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import check_years, instants, local
-from anabranch._protocol.expressions.meeting import MOMENTS
+from anabranch._protocol.expressions.common_types import MOMENTS
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, constant_of
 from anabranch._protocol.unsupported import Unsupported
 
@@ -38,7 +38,7 @@ _FULL = (("yyyy", "1970"), ("-MM", "01"), ("-dd", "01"), (" HH", "00"), (":mm", 
 
 
 def _runs(pattern: str, fields: dict[str, str]) -> list[str]:
-    """Split a pattern into runs. Raises Unfit: it has an unsupported one."""
+    """Split a pattern into runs. Raises ArgumentsNotSupported: it has an unsupported one."""
     runs = [match[0] for match in _RUN.finditer(pattern)]
     if not runs or "".join(runs) != pattern or not all(run in fields for run in runs if run.isalpha()):
         raise ArgumentsNotSupported("the pattern may only have yyyy, MM, dd, HH, mm, ss and plain signs")
