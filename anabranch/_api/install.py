@@ -41,7 +41,7 @@ from anabranch._spark.sessions.known_sessions import (
 )
 from anabranch._spark.sessions.session import check_own_delta, plain_catalog
 from anabranch._spark.sessions.sql_text import PlacedFrame, in_views
-from anabranch._sql.executor import frame_views
+from anabranch._sql.executor import view_changes
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.prefilter import glance, may_touch_delta
 from anabranch._sql.sql import sql
@@ -240,7 +240,7 @@ def _merge_into(plain: Any) -> Any:
             with use_session_settings(spark):
                 if table_of(spark, table) is not None:
                     return MergeWriter.of(spark, self, table, condition)
-                if (shown := frame_views.find_view(spark, table)) is not None:
+                if (shown := view_changes.find_view(spark, table)) is not None:
                     return MergeWriter.through(spark, self, shown, condition)
         return plain(self, table, condition)
 

@@ -32,7 +32,7 @@ from anabranch._spark.sessions.file_settings import use_session_settings, uses_s
 from anabranch._spark.sessions.known_sessions import formats_of
 from anabranch._spark.sessions.settings import honour_settings, honours
 from anabranch._sql.conditions import as_spark_reads, context_for
-from anabranch._sql.executor import frame_views, temporary_views
+from anabranch._sql.executor import temporary_views, view_changes
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running
 from anabranch._sql.sql import lasting_view
@@ -344,7 +344,7 @@ class Writer(Formatted):
             SchemaMismatch: the numbers of columns differ, or a type does not fit.
         """
         table = table_of(self._spark, tableName)
-        view = frame_views.find_view(self._spark, tableName) if table is None else None
+        view = view_changes.find_view(self._spark, tableName) if table is None else None
         if view is not None:
             table = ResolvedTable(view[1])
         if table is None:
@@ -360,7 +360,7 @@ class Writer(Formatted):
         with self.speaking():
             self._insert(table, self._schema_change())
             if view is not None:
-                frame_views.follow(Running(self._spark), *view)
+                view_changes.follow(Running(self._spark), *view)
 
     def _insert(self, table: ResolvedTable, change: SchemaChange | None) -> None:
         snapshot = open_log(table.location).snapshot()

@@ -1,7 +1,7 @@
 """Computes rows with Arrow in this process: the engine of commands without Spark, and the first attempt of each step
 with Spark.
 
-Knows rows, through the other modules of this room. Decides nothing, commits nothing, and never sees a conflict.
+Knows rows, through the other modules of this package. Decides nothing, commits nothing, and never sees a conflict.
 Guarantee: each method does what Spark's engine does, or raises `NeedsSpark` with the reason before anything is
 committed. Memory is bounded by the rows of a few files; a MERGE holds its source and the rows that it changes.
 """
@@ -61,7 +61,7 @@ from anabranch.errors import InvalidOption, NeedsSpark
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 
 Files: TypeAlias = list[WrittenFile]
-Updating = Callable[[pa.RecordBatch], pa.Table]
+RowUpdater = Callable[[pa.RecordBatch], pa.Table]
 """Computes new images of rows."""
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -161,7 +161,7 @@ class ArrowBackend:
             rows = self._rewrite_rows(files, marks, update_rows)
             return put_all(self.site, folder, rows, files.with_ids, most_rows=None)
 
-    def _rewrite_rows(self, files: FileSet, marks: Marks, update_rows: Updating | None) -> Iterator[pa.Table]:
+    def _rewrite_rows(self, files: FileSet, marks: Marks, update_rows: RowUpdater | None) -> Iterator[pa.Table]:
         is_marked = finding.make_mark_test(marks)
         for part in self._fetch_rows(files, None):
             flags = is_marked(part.path, part.positions)
@@ -173,7 +173,7 @@ class ArrowBackend:
         """The marked rows, or all live ones, with their ids if the table tracks its rows."""
         return finding.fetch_file_rows(self.site, files, marks, files.with_ids.schema.names, nested=True)
 
-    def _row_updater(self, files: FileSet, assignments: Mapping[str, Any]) -> Updating:
+    def _row_updater(self, files: FileSet, assignments: Mapping[str, Any]) -> RowUpdater:
         """A function that computes new images of rows. Raises Unsupported if only Spark computes a value."""
         check_images(self.site, files, assignments)
         values, stored = resolve_assignments(assignments, files.schema), files.with_ids
@@ -356,7 +356,7 @@ class ArrowBackend:
                     raise Unsupported("the new files cannot be renamed")
         self.tell(rewrite_step(files, curve))
 
-    # -- what the table's rows are to others ---------------------------------------------------------------------------
+    # -- questions about rows ---------------------------------------------------------------------------
 
     def extent(self, files: FileSet, column: str) -> tuple[Any, Any]:
         """Minimum and maximum of a column in the live rows."""
@@ -385,7 +385,7 @@ class ArrowBackend:
 
     @contextmanager
     def beside(self, work: Callable[[], None]) -> Iterator[None]:
-        """Runs the work before the block."""
+        """Run ``work`` before the block: without Spark nothing runs at the same time."""
         work()
         yield
 

@@ -37,9 +37,8 @@ def replay(adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table, pa.Ch
         the live files (`FILES`), the tombstones (`REMOVES`), and the keys of all actions.
     """
     all_keys = pa.chunked_array(keys(adds).chunks + keys(removes).chunks, pa.string())
-    if len(all_keys) == 0:
-        return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
-    if not len(removes) and pc.count_distinct(all_keys).as_py() == len(all_keys):  # as where a table is first loaded
+    if not len(removes) and (len(all_keys) == 0 or pc.count_distinct(all_keys).as_py() == len(all_keys)):
+        # Nothing is removed or repeated: the usual case when a table is first loaded.
         return adds.select(FILES.names), removes.select(REMOVES.names), all_keys
     last = _last_per_key(all_keys, np.concatenate([line_numbers(adds), line_numbers(removes)]))
     live, removed = _select_rows(adds, last[: len(adds)]), _select_rows(removes, last[len(adds) :])

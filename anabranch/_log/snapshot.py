@@ -43,8 +43,9 @@ REMEMBERED_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class State:
-    """A version apart from its files; ``own_txn_id`` is `anabranch._log.commits.own_txn_id` of its commit, None where
-    the commit was not read.
+    """The protocol, metadata and other state of one version, without its files.
+
+    ``own_txn_id`` is `anabranch._log.commits.own_txn_id` of its commit, None where the commit was not read.
     """
 
     protocol: Protocol
@@ -182,7 +183,7 @@ class Snapshot:
 
     @property
     def files_are_loaded(self) -> bool:
-        """Whether `files` has been read; a test asserts that an append does not."""
+        """Whether `files` has been read."""
         return "files" in self.__dict__
 
     @property
@@ -251,7 +252,7 @@ class Snapshot:
         with verifier.reading_checksum(segment.checkpoint):
             base = Checkpoint(self.store, segment.checkpoint).files() if segment.checkpoint else empty_files()
             live, _, touched = replay(*self._file_actions(segment))
-            check_is_still_there(self.store, self.segment)
+            check_not_replaced(self.store, self.segment)
         files = pa.concat_tables([without(base, touched), live])
         verifier.verify(segment.checkpoint, base, files, segment.compaction)
         return files
@@ -262,7 +263,7 @@ class Snapshot:
             tombstones = pa.concat_tables(
                 [without(Checkpoint(self.store, segment.checkpoint).tombstones(), touched), tombstones]
             )
-        check_is_still_there(self.store, self.segment)
+        check_not_replaced(self.store, self.segment)
         return tombstones
 
     def _file_actions(self, segment: Segment) -> tuple[pa.Table, pa.Table]:
@@ -313,11 +314,11 @@ def _head_of(store: Store, segment: Segment) -> CheckpointHead:
     checkpoint = Checkpoint(store, segment.checkpoint)
     head = checkpoint.head()
     if checkpoint.is_replaced:
-        check_is_still_there(store, segment)
+        check_not_replaced(store, segment)
     return head
 
 
-def check_is_still_there(store: Store, segment: Segment) -> None:
+def check_not_replaced(store: Store, segment: Segment) -> None:
     """Raises CorruptLog if the table was created again since the segment was found: the bytes just read may belong to
     the new one.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -30,7 +30,7 @@ from anabranch._sql.executor.running import Running
 from anabranch._sql.grammar import alter_table as alter_grammar
 from anabranch._sql.grammar import create_table as create_grammar
 from anabranch._sql.grammar import explain_parser as explain_grammar
-from anabranch._sql.grammar import maintenance_parser as upkeep_grammar
+from anabranch._sql.grammar import maintenance_parser as maintenance_grammar
 from anabranch._sql.grammar import row_parser as row_grammar
 from anabranch._sql.grammar import row_values, view_values
 from anabranch._sql.grammar import statement_values as v
@@ -180,39 +180,43 @@ ENTRIES = (
         reshapes=True,
         command=alter_table.change_column,
     ),
-    Entry("DESCRIBE|DESC HISTORY", upkeep_grammar.describe_history, v.DescribeHistory, show.describe_history),
-    Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeDetail, show.describe_detail),
-    Entry("DESCRIBE|DESC DETAIL", upkeep_grammar.describe_detail, v.DescribeOther, show.describe_other),
-    Entry("DESCRIBE|DESC", upkeep_grammar.describe, v.DescribeTable, show.describe),
-    Entry("SHOW COLUMNS", upkeep_grammar.show_columns, v.ShowColumns, show.show_columns),
-    Entry("SHOW PARTITIONS", upkeep_grammar.show_partitions, v.ShowPartitions, show.show_partitions),
-    Entry("SHOW TBLPROPERTIES", upkeep_grammar.show_properties, v.ShowProperties, show.show_properties),
-    Entry("SHOW CREATE TABLE", upkeep_grammar.show_create, v.ShowCreateTable, show.show_create),
-    Entry("REFRESH TABLE", upkeep_grammar.refresh, v.RefreshTable, show.refresh),
-    Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, v.CacheTable, caching.cache),
-    Entry("CACHE [LAZY] TABLE", upkeep_grammar.cache, view_values.CacheView, caching.cache_view),
-    Entry("UNCACHE TABLE", upkeep_grammar.uncache, v.UncacheTable, caching.uncache),
+    Entry("DESCRIBE|DESC HISTORY", maintenance_grammar.describe_history, v.DescribeHistory, show.describe_history),
+    Entry("DESCRIBE|DESC DETAIL", maintenance_grammar.describe_detail, v.DescribeDetail, show.describe_detail),
+    Entry("DESCRIBE|DESC DETAIL", maintenance_grammar.describe_detail, v.DescribeOther, show.describe_other),
+    Entry("DESCRIBE|DESC", maintenance_grammar.describe, v.DescribeTable, show.describe),
+    Entry("SHOW COLUMNS", maintenance_grammar.show_columns, v.ShowColumns, show.show_columns),
+    Entry("SHOW PARTITIONS", maintenance_grammar.show_partitions, v.ShowPartitions, show.show_partitions),
+    Entry("SHOW TBLPROPERTIES", maintenance_grammar.show_properties, v.ShowProperties, show.show_properties),
+    Entry("SHOW CREATE TABLE", maintenance_grammar.show_create, v.ShowCreateTable, show.show_create),
+    Entry("REFRESH TABLE", maintenance_grammar.refresh, v.RefreshTable, show.refresh),
+    Entry("CACHE [LAZY] TABLE", maintenance_grammar.cache, v.CacheTable, caching.cache),
+    Entry("CACHE [LAZY] TABLE", maintenance_grammar.cache, view_values.CacheView, caching.cache_view),
+    Entry("UNCACHE TABLE", maintenance_grammar.uncache, v.UncacheTable, caching.uncache),
     Entry(
         "OPTIMIZE",
-        upkeep_grammar.optimize,
+        maintenance_grammar.optimize,
         v.OptimizeTable,
         maintenance_statements.optimize,
         "OPTIMIZE",
         only_delta=True,
     ),
-    Entry("REORG", upkeep_grammar.reorg, v.ReorgTable, maintenance_statements.reorg, "REORG", only_delta=True),
-    Entry("VACUUM", upkeep_grammar.vacuum, v.VacuumTable, maintenance_statements.vacuum, "VACUUM", only_delta=True),
+    Entry("REORG", maintenance_grammar.reorg, v.ReorgTable, maintenance_statements.reorg, "REORG", only_delta=True),
+    Entry(
+        "VACUUM", maintenance_grammar.vacuum, v.VacuumTable, maintenance_statements.vacuum, "VACUUM", only_delta=True
+    ),
     Entry(
         "RESTORE",
-        upkeep_grammar.restore,
+        maintenance_grammar.restore,
         v.RestoreTable,
         maintenance_statements.restore,
         "RESTORE",
         only_delta=True,
         reshapes=True,
     ),
-    Entry("GENERATE", upkeep_grammar.generate, v.GenerateManifest, maintenance_statements.generate, only_delta=True),
-    Entry("FSCK", upkeep_grammar.repair, v.RepairTable, maintenance_statements.repair, "FSCK", only_delta=True),
+    Entry(
+        "GENERATE", maintenance_grammar.generate, v.GenerateManifest, maintenance_statements.generate, only_delta=True
+    ),
+    Entry("FSCK", maintenance_grammar.repair, v.RepairTable, maintenance_statements.repair, "FSCK", only_delta=True),
 )
 """All statements; of several with the same first words, those with more words come first."""
 
@@ -252,7 +256,7 @@ def run(statement: Statement, on: Running) -> DataFrame:
         result = on.aggregate(statement)
         return on.query(statement) if result is None else result
     entry = entry_of(statement)
-    assert entry.run is not None, "what a statement does to names alone is done there"
+    assert entry.run is not None, "statements that only change a name run in anabranch._sql.executor.name_statements"
     if entry.verb is None:
         return entry.run(statement, on)
     replaces = isinstance(statement, v.CreateTable) and statement.replaces
@@ -264,5 +268,5 @@ def run(statement: Statement, on: Running) -> DataFrame:
 
 def _run_again(run_once: Callable[[Any, Running], DataFrame], statement: Redoable, on: Running) -> DataFrame:
     """Run a statement, each time on what is newest by then."""
-    runs = chain([on], iter(on.anew, None))
+    runs = chain([on], (on.anew() for _ in count()))  # the first run, then fresh ones
     return redo_statement(lambda: run_once(statement, next(runs)), lambda: on.anew().newest(statement.table))

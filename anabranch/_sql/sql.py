@@ -13,26 +13,24 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch._catalog.entries import is_foreign, is_temporary
-from anabranch._catalog.table_names import Name, name_to_sql, parts_of
+from anabranch._catalog.entries import is_foreign
+from anabranch._catalog.table_names import Name, parts_of
 from anabranch._expressions.dialect import TokenizedText
-from anabranch._expressions.error_pointer import excerpt
 from anabranch._spark.columns.spark_tables import not_delta_error
 from anabranch._spark.sessions.file_settings import use_session_settings
 from anabranch._spark.sessions.sql_text import split_at_frames, sql_from_parts, substitute_variables
 from anabranch._sql import reading, registry
-from anabranch._sql.executor import frame_views, temporary_views
 from anabranch._sql.executor import name_statements as on_names
+from anabranch._sql.executor import temporary_views, view_changes
 from anabranch._sql.executor.computed_names import Asked, evaluate_computed_names, set_from
 from anabranch._sql.executor.error_position import locate_errors_in
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running, check_quotes
-from anabranch._sql.executor.temporary_views import table_behind_view
 from anabranch._sql.grammar.parts import Query, Statement, View
 from anabranch._sql.grammar.statement_values import ExplainChange
 from anabranch._sql.prefilter import glance, may_touch_delta
 from anabranch.commands.opening import Location
-from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable, ViewIsNoTable
+from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable
 from anabranch.errors.inputs import check_session, check_text
 from anabranch.errors.rows import statement as one_statement
 
@@ -99,7 +97,7 @@ def _run(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     )
     source = TokenizedText(request.text)
     temporary_views.renew(run, source)
-    if not (touches(request.text) or temporary_views.are_changed(spark, source)):
+    if not (touches(request.text) or view_changes.changes_our_view(spark, source)):
         return _run_in_spark(run, written, args, source)
     try:
         statement = _parse_statement(spark, request, source, names)
@@ -110,13 +108,13 @@ def _run(run: Running, written: str, args: Any, names: Names) -> DataFrame:
         return _run_in_spark(run, written, args, source)
     check_quotes(spark, request.text)
     if isinstance(statement, Query):
-        _check_rows_changed(spark, source)
+        view_changes.check_target(spark, source)
     reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes
     with locate_errors_in(request.text):
         rows = on_names.run(statement, names, run, lambda: registry.run(statement, run), reshapes=reshapes)
     if not isinstance(statement, ExplainChange):
         for name, location in names.frame_views.items():
-            frame_views.follow(run, name, location)
+            view_changes.follow(run, name, location)
     return rows
 
 
@@ -145,31 +143,12 @@ def _parse_statement(spark: SparkSession, request: Asked, source: TokenizedText,
 
 def _find_view_table(spark: SparkSession, name: Name, names: Names) -> Location | None:
     """Return the location of the table that a temporary view shows unchanged, however the view was created."""
-    if temporary_views.is_ours(spark, name):
-        return table_behind_view(spark, name)
-    location = frame_views.table_of(spark, name)
-    if location is not None:
-        names.frame_views[name] = location
-    return location
-
-
-def _check_rows_changed(spark: SparkSession, source: TokenizedText) -> None:
-    """Check that a statement for Spark changes no rows of a temporary view over Delta tables.
-
-    Spark's own error for that is unreadable.
-
-    Raises:
-        ViewIsNoTable: it changes such rows.
-    """
-    target = temporary_views.find_change_target(source)
-    if target is not None and (
-        temporary_views.is_ours(spark, target.name) or frame_views.is_of_frame(spark, target.name)
-    ):
-        raise _view_error(source, target)
-
-
-def _view_error(source: TokenizedText, target: temporary_views.Changed) -> ViewIsNoTable:
-    return ViewIsNoTable(name=name_to_sql(target.name), excerpt=excerpt(source.text, *target.span))
+    shown = view_changes.find_table(spark, name)
+    if shown is None:
+        return None
+    if shown.of_frame:
+        names.frame_views[name] = str(shown.location)
+    return shown.location
 
 
 def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
@@ -183,16 +162,15 @@ def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataF
 
 def _run_in_spark(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
     """Run a statement in Spark as the user wrote it; ``source`` is the statement with computed parts evaluated."""
-    _check_rows_changed(run.spark, source)
+    view_changes.check_target(run.spark, source)
     try:
         rows = sql_from_parts(run.spark, split_at_frames(written, run.frames), args)
     except Exception as error:  # an internal error of Spark, as for a change of a view without a table
         if isinstance(error, PySparkException) and not str(error).startswith("[INTERNAL_ERROR]"):
             raise
-        target = temporary_views.find_change_target(source)
-        if target is None or not is_temporary(run.spark, target.name):
+        if (cause := view_changes.find_cause(run.spark, source)) is None:
             raise
-        raise _view_error(source, target) from None
+        raise cause from None
     temporary_views.note(run.spark, source)
     return rows
 

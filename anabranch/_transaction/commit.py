@@ -52,7 +52,7 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
     """
     rebase, put = Rebase(ours, log, handler, runtime), Put(log, retry, runtime)
     try:
-        committed = _place(rebase, put, log, retry, runtime)
+        committed = _commit_with_retries(rebase, put, log, retry, runtime)
     except CommitOutcomeUnknown:
         raise
     except Exception as error:
@@ -71,8 +71,8 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
     return committed
 
 
-def _place(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> CommitResult:
-    """Look, judge, carry over, put; again for every put that was lost."""
+def _commit_with_retries(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> CommitResult:
+    """Read the winners, check for conflicts, rebase and put the commit file; repeat while others take the version."""
     rebase.keep_identity_values()
     looked = (runtime.now_ms(), runtime.seconds())
     for attempt in _attempts(rebase.ours, put, retry, runtime):

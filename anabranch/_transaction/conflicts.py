@@ -1,4 +1,6 @@
-"""The conflict grid: whether ours may be rebased behind its winners, and if not, why.
+"""The conflict rules: whether a transaction ("ours") can commit after those that committed since its base ("winners").
+
+If not, the rule that fails gives the reason.
 
 Knows what ours and the winners read and did, never a row's values and never an operation's name: questions about rows
 go to the command's `RebaseHandler`. Each rule is one line of the form *when the winners have X and ours has Y ->
@@ -7,8 +9,9 @@ outcome*, in the documented order. Checking only; carrying over is `rebase`. Any
 
 Source: Databricks documentation, "Isolation levels and write conflicts".
 
-The cut (see docs/concepts/isolation.md): at WriteSerializable, ours stands *before* the longest run of blind appends
-at the end of the window, and behind all others by their net effect. At Serializable it stands behind all.
+How many winners ours follows (see docs/concepts/isolation.md): at WriteSerializable, ours stands *before* the longest
+run of blind appends at the end of the window, and behind all others by their net effect. At Serializable it stands
+behind all.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ from anabranch.errors import (
 
 @dataclass(frozen=True)
 class Redo:
-    """Ours goes behind, once it has also run on these rows, which blind winners added."""
+    """Ours can follow its winners once the command has also run on ``rows`` of ``files``, which they added."""
 
     files: pa.Table
     rows: Marks
@@ -62,13 +65,18 @@ class Redo:
 
 @dataclass(frozen=True)
 class Clear:
-    """Ours goes behind as it is."""
+    """No conflict: ours can follow its winners unchanged."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome for a window: ours goes behind ``behind`` of its winners (their net effect is ``net``), before the
-    rest. Where the next winner moved rows (``then``), ours follows it first and is then judged against those behind.
+    """The outcome for a window of winners.
+
+    Attributes:
+        outcome: no conflict, rows to redo, or the conflict.
+        behind: the winners that ours follows; it precedes the rest.
+        net: the net effect of ``behind``.
+        then: the next winner, if it only moved rows: ours follows it, and is judged again against the rest.
     """
 
     outcome: Clear | Redo | Conflict
@@ -90,7 +98,9 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", reason, reset), (), NO_EFFECT)
     if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = _split_at_relocation(window[: cut_of(ours, window)]) if ours.does.groups is None else (window, None)
+    behind, then = window, None
+    if ours.does.groups is None:
+        behind, then = _split_at_relocation(window[: count_winners_to_follow(ours, window)])
     paths = ours.touched_paths | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, paths)
     outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
@@ -136,17 +146,17 @@ def _drops_feature(ours: Transaction) -> bool:
     return bool(writer_features(ours.base.protocol) - writer_features(ours.says.protocol))
 
 
-def cut_of(ours: Transaction, window: Sequence[Commit]) -> int:
+def count_winners_to_follow(ours: Transaction, window: Sequence[Commit]) -> int:
     """How many winners ours must stand behind: all, or all up to the last one that is no blind append."""
     if ours.serializable:
         return len(window)
     domains = list(ours.base.state.domains.values()) if ours.base is not None else []
-    cut = 0
+    count = 0
     for place, winner in enumerate(window, 1):
         if may_have_read(ours, winner) or lowers_row_ids(winner, domains):
-            cut = place
+            count = place
         domains += winner.head.domains
-    return cut
+    return count
 
 
 def may_have_read(ours: Transaction, winner: Commit) -> bool:
@@ -164,21 +174,22 @@ def may_have_read(ours: Transaction, winner: Commit) -> bool:
 def _judge_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo | Conflict:
     if net.is_nothing:
         return Clear()
-    rules = ROW_RULES if goes_by_rows(ours) else FILE_RULES
+    rules = ROW_RULES if uses_row_rules(ours) else FILE_RULES
     for rule in rules:
         if conflict := rule(ours, net, handler):
             return conflict
-    return blind_rows(ours, net, handler)
+    return find_rows_to_redo(ours, net, handler)
 
 
-def goes_by_rows(ours: Transaction) -> bool:
+def uses_row_rules(ours: Transaction) -> bool:
+    """Whether row rules judge ours: vectors are on, the table allows it, and ours decides row by row."""
     has_rows = ours.base is not None and ours.base.properties.vectors and ours.resolution in ("row", REDO)
     return has_rows and ours.reads is not None and ours.reads.row_local
 
 
 def redoes_added_rows(ours: Transaction) -> bool:
     """Whether the table's dial is `redo`, so that rows which any winner added are redone instead of refused."""
-    return ours.resolution == REDO and goes_by_rows(ours)
+    return ours.resolution == REDO and uses_row_rules(ours)
 
 
 # -- winners one by one: conflicts that no order resolves --------------------------------------------------------------
@@ -257,9 +268,9 @@ def _find_changed_row(ours: Transaction, path: str, net: NetEffect, handler: Reb
     if restored:  # a union of vectors would delete the restored rows again
         return _restored_rows_conflict(ConcurrentDeleteReadException, change, restored)
     both = deleted if path in ours.does.removes else deleted & ours.does.marks[path]
-    return (
-        _row_conflict(ours, _find_deleter(change.winners, path, both, handler), change.before, both) if both else None
-    )
+    if not both:
+        return None
+    return _row_conflict(ours, _find_deleter(change.winners, path, both, handler), change.before, both)
 
 
 def _row_conflict(
@@ -329,15 +340,14 @@ def blind_rows_match(ours: Transaction, net: NetEffect, handler: RebaseHandler) 
 
 def _find_matching_row(added: AddedFiles, handler: RebaseHandler) -> Conflict | None:
     rows = _rows_that_match(added.files, handler)
-    for path, positions in sorted(rows.items()):
-        winner = added.winners[path]
-        reason = "rows that the condition selects were added"
-        file = file_of(added.files, path)
-        sample = some_of(positions)
-        return Conflict(
-            ConcurrentAppendException, "ROW_LEVEL_CHANGES", reason, winner, file, sample, row_count=len(positions)
-        )
-    return None
+    if not rows:
+        return None
+    path = min(rows)
+    winner, positions = added.winners[path], rows[path]
+    reason, file = "rows that the condition selects were added", file_of(added.files, path)
+    return Conflict(
+        ConcurrentAppendException, "ROW_LEVEL_CHANGES", reason, winner, file, some_of(positions), len(positions)
+    )
 
 
 def _rows_that_match(files: pa.Table, handler: RebaseHandler) -> Marks:
@@ -366,27 +376,30 @@ def blind_files_added(ours: Transaction, net: NetEffect, handler: RebaseHandler)
 
 def _added_file_conflict(ours: Transaction, added: AddedFiles, handler: RebaseHandler) -> Conflict | None:
     candidates = handler.could_match(added.files) if len(added.files) else added.files
-    for path in sorted(candidates["path"].to_pylist()):
-        reason = "a file was added that may hold rows which the condition selects"
-        return _file_conflict(ours, ConcurrentAppendException, reason, added.winners[path], file_of(candidates, path))
-    return None
+    path = min(candidates["path"].to_pylist(), default=None)
+    if path is None:
+        return None
+    reason = "a file was added that may hold rows which the condition selects"
+    return _file_conflict(ours, ConcurrentAppendException, reason, added.winners[path], file_of(candidates, path))
 
 
 def files_that_ours_read_are_changed(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """A winner removed, marked or rewrote a file that ours had to read."""
     read = ours.reads.files if ours.reads else frozenset()
-    for path in sorted(read & net.changed.keys()):
-        change, reason = net.changed[path], "a file that was read is changed"
-        return _file_conflict(ours, ConcurrentDeleteReadException, reason, change.winners[0], change.before)
-    return None
+    path = min(read & net.changed.keys(), default=None)
+    if path is None:
+        return None
+    change, reason = net.changed[path], "a file that was read is changed"
+    return _file_conflict(ours, ConcurrentDeleteReadException, reason, change.winners[0], change.before)
 
 
 def files_that_ours_removes_are_gone(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """A winner removed or marked a file that ours removes or marks without having read it."""
-    for path in sorted(ours.touched_paths & net.changed.keys()):
-        change, reason = net.changed[path], "both delete from one file"
-        return _file_conflict(ours, ConcurrentDeleteDeleteException, reason, change.winners[0], change.before)
-    return None
+    path = min(ours.touched_paths & net.changed.keys(), default=None)
+    if path is None:
+        return None
+    change, reason = net.changed[path], "both delete from one file"
+    return _file_conflict(ours, ConcurrentDeleteDeleteException, reason, change.winners[0], change.before)
 
 
 def _file_conflict(
@@ -406,14 +419,14 @@ FILE_RULES = (
 # -- conflicts that a redo resolves ------------------------------------------------------------------------------------
 
 
-def blind_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo:
+def find_rows_to_redo(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo:
     """Clear if no row of the blind appends that ours must stand behind matches, else Redo with those that match; under
     `redo` rows of all winners are redone.
     """
     if redoes_added_rows(ours):
         files = pa.concat_tables([net.blind.files, net.seeing.files])
     elif ours.serializable:
-        return Clear()  # judged already: none of them matches
+        return Clear()  # blind_rows_match has already checked these rows
     else:
         files = net.blind.files
     rows = _rows_that_match(files, handler)

@@ -254,7 +254,7 @@ def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
         change_files=pa.concat_tables([without_withdrawn(ours.does.change_files, withdrawn), extra.does.change_files]),
     )
     together = replace(ours, does=does, reads=_join_reads(ours.reads, extra.reads))
-    return together.with_counts(**extra.info.metrics).with_steps(extra.info.steps.steps)
+    return together.with_metrics(**extra.info.metrics).with_steps(extra.info.steps.steps)
 
 
 def without_withdrawn(adds: pa.Table, withdrawn: frozenset[str]) -> pa.Table:

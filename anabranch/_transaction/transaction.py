@@ -290,7 +290,7 @@ class Transaction:
         """The transaction with further steps."""
         return replace(self, info=replace(self.info, steps=RowPlan.of([*self.info.steps.steps, *steps])))
 
-    def with_counts(self, **counts: int) -> Transaction:
+    def with_metrics(self, **counts: int) -> Transaction:
         """The transaction with these metrics added to its own."""
         metrics = self.info.metrics
         merged = {**metrics, **{name: metrics.get(name, 0) + count for name, count in counts.items()}}

@@ -32,7 +32,7 @@ from anabranch.commands.context import Progress, RunContext
 from anabranch.commands.engine import Engine, Jobs
 from anabranch.commands.opening import file_set
 from anabranch.commands.rewriting import NO_ROW
-from anabranch.commands.row_changes import WholeFilesHandler, count_rows, stage_and_commit, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, count_rows, stage_and_commit, with_row_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 
@@ -92,7 +92,7 @@ class MoveHandler(WholeFilesHandler):
     def stage(self, runtime: Runtime) -> Transaction:
         """Write the batches. Raises ExecutionFailed unless the number of live rows stays the same."""
         began, move, snapshot = runtime.now_ms(), self._move, self._snapshot
-        file_sets = [with_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
+        file_sets = [with_row_counts(snapshot, file_set(snapshot, batch.files)) for batch in move.batches]
         if file_sets:
             self._staging.start()
         self._write(file_sets)

@@ -56,7 +56,7 @@ def with_redone_runs(ours: Transaction, runtime: Runtime) -> Transaction:
     runs = _current.get()
     if runs is None or not runs.count:
         return ours
-    return ours.with_counts(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
+    return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
 
 
 def redoable(run: Run) -> Run:

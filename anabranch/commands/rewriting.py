@@ -26,7 +26,7 @@ from anabranch.commands.clustering import with_clustering
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import file_set
-from anabranch.commands.row_changes import WholeFilesHandler, count_rows, stage_and_commit, with_counts
+from anabranch.commands.row_changes import WholeFilesHandler, count_rows, stage_and_commit, with_row_counts
 from anabranch.commands.staging import Staging
 from anabranch.errors import ExecutionFailed
 
@@ -65,7 +65,7 @@ class Rewrite:
 
     def to_read(self) -> FileSet:
         """The files to rewrite: read by their present column names, written by the new ones."""
-        current = with_counts(self.base, file_set(self.base, self.files))
+        current = with_row_counts(self.base, file_set(self.base, self.files))
         if self.metadata is None:
             return current
         files, old, new = current.files, self.base.metadata, self.metadata

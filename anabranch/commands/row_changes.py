@@ -240,9 +240,9 @@ class ChangeHandler(RowRebaseHandler):
         began, snapshot, change = runtime.now_ms(), self._snapshot, self._change
         report_step("finding rows")
         candidates, whole, rest = candidates_of(snapshot, change.where, deletes=change.assignments is None)
-        decided = len(whole) and not len(rest)  # else the engine runs, even on no file: it checks the condition
-        marks = {} if decided else self._engine.find(file_set(snapshot, rest), change.where)
-        if decided:
+        log_suffices = len(whole) > 0 and len(rest) == 0  # else the engine runs, if only to check the condition
+        marks = {} if log_suffices else self._engine.find(file_set(snapshot, rest), change.where)
+        if log_suffices:
             self._steps.append(FOUND_BY_LOG)
         scanned = runtime.now_ms()
         report_step("writing")
@@ -251,7 +251,7 @@ class ChangeHandler(RowRebaseHandler):
         reads = whole_table(snapshot, change.where) if self._reads_table else reads
         ours = self._with_steps(replace(part, reads=reads))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
-        return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
+        return ours.with_metrics(**times, executionTimeMs=runtime.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold selected rows; all files if the condition reads the table by a subquery."""
@@ -269,15 +269,17 @@ class ChangeHandler(RowRebaseHandler):
     def _stage_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""
         snapshot, change = self._snapshot, self._change
-        marked_files = with_counts(snapshot, file_set(snapshot, files).restrict_to(set(marks)))
-        whole = _with_counts(snapshot, whole)
-        selected = count_of(marks) + _rows_in(whole)
+        marked_files = with_row_counts(snapshot, file_set(snapshot, files).restrict_to(set(marks)))
+        whole = _fill_row_counts(snapshot, whole)
+        selected = count_of(marks) + _count_live_rows(whole)
         emptied = find_emptied(marked_files, marks)
         keeps_files = snapshot.properties.vectors
         images, change_files = self._images(marked_files, marks, keeps_files=keeps_files)
         copies, copied = self._copies(marked_files, marks, emptied=emptied, keeps_files=keeps_files)
         removed = (emptied if keeps_files else set(marks)) | set(whole["path"].to_pylist())
         changed_files = pa.concat_tables([marked_files.files, whole]).to_pylist()
+        if not len(change_files):
+            change_files = self._record_deletions(marked_files.files, marks, whole, copies)
         return Transaction.on(
             snapshot,
             self._staging.txn_id,
@@ -291,9 +293,7 @@ class ChangeHandler(RowRebaseHandler):
                 removes=frozenset(removed),
                 sources={row["path"]: Source(row, self.vector(row)) for row in changed_files},
                 adds=pa.concat_tables([images, copies]),
-                change_files=change_files
-                if len(change_files)
-                else self._deletions(marked_files.files, marks, whole, copies),
+                change_files=change_files,
             ),
         )
 
@@ -329,22 +329,22 @@ class ChangeHandler(RowRebaseHandler):
         copies = self._collect_new_files()
         return copies, max(count_rows(copies) - (count_of(marks) if updates is not None else 0), 0)
 
-    def _deletions(self, files: pa.Table, marks: Marks, whole: pa.Table, copies: pa.Table) -> pa.Table:
+    def _record_deletions(self, files: pa.Table, marks: Marks, whole: pa.Table, copies: pa.Table) -> pa.Table:
         """Files of change data for the rows that a DELETE deletes, if it has copied rows."""
         self._recorder.note(DELETE, files, marks)
         self._recorder.note(DELETE, whole)
         return self._recorder.write_noted(needed=len(copies) > 0)
 
 
-def with_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
-    """The files with row counts: a file may have a vector only if the log records its number of rows.
+def with_row_counts(snapshot: Snapshot, files: FileSet) -> FileSet:
+    """The files, each with its row count: PROTOCOL.md requires one for every file with a deletion vector.
 
-    PROTOCOL.md, "Writer Requirement for Deletion Vectors". Counts that the log does not have come from the footers.
+    Counts that the log does not have are read from the footers.
     """
-    return replace(files, files=_with_counts(snapshot, files.files))
+    return replace(files, files=_fill_row_counts(snapshot, files.files))
 
 
-def _with_counts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
+def _fill_row_counts(snapshot: Snapshot, files: pa.Table) -> pa.Table:
     rows = files.to_pylist()
     if all(num_records(row["stats"]) is not None for row in rows):
         return files
@@ -368,7 +368,7 @@ def find_emptied(chosen: FileSet, marks: Marks) -> set[str]:
     return {path for path, records in counts if records == len(marks[path] | chosen.vectors.get(path, no_marks))}
 
 
-def _rows_in(files: pa.Table) -> int:
+def _count_live_rows(files: pa.Table) -> int:
     """The number of live rows in these files, as far as statistics record it."""
     deleted = pc.sum(pc.struct_field(files["deletionVector"], "cardinality")).as_py() or 0
     return count_rows(files) - int(deleted)

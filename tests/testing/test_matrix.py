@@ -107,7 +107,7 @@ def test_a_product_without_conflicts_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.exhaustive("tests/testing/test_matrix.py::test_the_command_exits_with_1_where_a_cell_differs")
 def test_a_product_that_refuses_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "goes_by_rows", lambda ours: False)
+    monkeypatch.setattr(conflicts, "uses_row_rules", lambda ours: False)
     each = one()
     assert not cell(each, UPDATES, UPDATES).as_documented
 

@@ -51,10 +51,10 @@ _TYPES: Mapping[str, str] = {
     "timestamp_ltz": "timestamp",
 }
 """Types by their SQL names; ``timestamp`` means one of two types (`TIMESTAMPS`)."""
-_SIZED = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:, (\d+))?\)")
+_DECIMAL_TYPE = re.compile(r"(?:decimal|dec|numeric)\((\d+)(?:, (\d+))?\)")
 _CASTS = frozenset({"bigint", "boolean", "date", "double", "float", "int", "smallint", "string", "tinyint"})
 """Functions that are casts to the type of their name; ``decimal`` is left to Spark."""
-_FIELDS: Mapping[str, str] = {
+_EXTRACT_FIELDS: Mapping[str, str] = {
     **{name: name for name in ("year", "quarter", "month", "day", "dayofweek", "minute", "hour")},
     **{"years": "year", "quarters": "quarter", "months": "month", "days": "day", "hours": "hour", "minutes": "minute"},
     **{"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear", "weeks": "weekofyear"},
@@ -63,12 +63,12 @@ TIMESTAMPS = "spark.sql.timestampType"
 TIMESTAMP_TYPES: Mapping[str, str] = {"TIMESTAMP_LTZ": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
 """The type that TIMESTAMP means, by the value of that setting."""
 _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between", "nullif"})
-_OF_DAYS = {"+": "date_add", "-": "date_sub"}
+_DATE_FUNCTIONS = {"+": "date_add", "-": "date_sub"}
 """The function that a sign means between a date and an integer."""
 _TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"})
-_BY_PATTERN: Mapping[str | None, str] = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
+_PATTERN_PARSERS: Mapping[str | None, str] = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
 """The function that parses a text by a pattern, by its result type."""
-_LOOKED_UP = frozenset({"between", "not"})
+_FUNCTION_OPERATORS = frozenset({"between", "not"})
 """Operators that Spark may look up as functions."""
 _BARE_FUNCTIONS = frozenset(
     """current_catalog current_database current_date current_schema current_time current_timestamp current_timezone
@@ -76,7 +76,7 @@ _BARE_FUNCTIONS = frozenset(
 )
 """Words that are functions or columns, depending on a setting."""
 _NUMBER = re.compile(r"(-?)(\d*(?:\.\d*)?)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
-_LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?")
+_TIMESTAMP_TEXT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?")
 
 _FLOAT_DIGITS = 15
 """A number of at most this many digits is on the same side of every integer as its ``double``."""
@@ -169,14 +169,14 @@ def resolve(node: S.Syntax, scope: Scope) -> Expression:
         >>> resolve(parse_expression("a + 1"), scope).type
         'long'
     """
-    return _Resolver(scope).of(node)
+    return _Resolver(scope).resolve(node)
 
 
 class _Resolver:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def of(self, node: S.Syntax) -> Expression:
+    def resolve(self, node: S.Syntax) -> Expression:
         match node:
             case S.Literal():
                 return _literal(node, has_session=self._scope.has_session)
@@ -192,8 +192,8 @@ class _Resolver:
             case S.Operation(operator="+", operands=(S.Interval() as one, other)):
                 return self._add_interval(other, one)
             case S.Operation():
-                called = node.operator if node.operator in _LOOKED_UP else ""
-                operands = [self.of(operand) for operand in node.operands]
+                called = node.operator if node.operator in _FUNCTION_OPERATORS else ""
+                operands = [self.resolve(operand) for operand in node.operands]
                 return self._apply(node.operator, operands, f"`{node.operator}`", called=called)
             case S.Case():
                 return self._case(node)
@@ -202,20 +202,22 @@ class _Resolver:
             case S.Call():
                 return self._call(node)
             case S.Member():
-                return self._foreign(node, "a member of what is computed")
+                return self._spark_only(node, "a member of what is computed")
             case S.Subscript():
-                return self._apply("[]", [self.of(node.operand), self.of(node.index)], "`[]`")
+                return self._apply("[]", [self.resolve(node.operand), self.resolve(node.index)], "`[]`")
             case S.Lambda():
-                return self._foreign(node, "a function of a function")
-        return self._foreign(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
+                return self._spark_only(node, "a function of a function")
+        return self._spark_only(node, "an interval" if isinstance(node, S.Interval) else "columns in a text")
 
-    def _foreign(self, node: S.Syntax, reason: str, called: str = "") -> SparkOnly:
-        return SparkOnly(f"{reason} is computed by Spark", called, tuple(self.of(part) for part in S.parts_of(node)))
+    def _spark_only(self, node: S.Syntax, reason: str, called: str = "") -> SparkOnly:
+        return SparkOnly(
+            f"{reason} is computed by Spark", called, tuple(self.resolve(part) for part in S.parts_of(node))
+        )
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def _apply(self, name: str, arguments: Sequence[Expression], shown: str, *, called: str = "") -> Expression:
-        entry = TABLE.get(_OF_DAYS.get(name, name) if _is_date_and_number(arguments) else name)
+        entry = TABLE.get(_DATE_FUNCTIONS.get(name, name) if _is_date_and_number(arguments) else name)
         if entry is None:
             return SparkOnly(f"{shown} is not in the table of functions", called, tuple(arguments))
         for setting in self._scope.altered:
@@ -229,9 +231,9 @@ class _Resolver:
 
     def _add_interval(self, moved: S.Syntax, by: S.Interval, *, is_negative: bool = False) -> Expression:
         """Add an interval to a date or timestamp."""
-        operand, span = self.of(moved), span_of(by, is_negative=is_negative)
+        operand, span = self.resolve(moved), span_of(by, is_negative=is_negative)
         if span is None or operand.type not in MOMENTS or isinstance(operand, SparkOnly):
-            parts = (operand, *(self.of(piece) for piece in S.parts_of(by)))
+            parts = (operand, *(self.resolve(piece) for piece in S.parts_of(by)))
             return SparkOnly("an interval is added by Spark", "", parts)
         if operand.type != "date":
             return Apply(MOVE, (operand,), operand.type, (span.unit, span.amount))
@@ -243,16 +245,16 @@ class _Resolver:
     def _case(self, node: S.Case) -> Expression:
         parts: list[Expression] = []
         for condition, value in node.branches:
-            when = self.of(condition)
+            when = self.resolve(condition)
             if node.operand is not None:
-                when = self._apply("=", [self.of(node.operand), when], "`CASE`")
-            parts += [when, self.of(value)]
-        parts += [] if node.otherwise is None else [self.of(node.otherwise)]
+                when = self._apply("=", [self.resolve(node.operand), when], "`CASE`")
+            parts += [when, self.resolve(value)]
+        parts += [] if node.otherwise is None else [self.resolve(node.otherwise)]
         return self._apply("case", parts, "`CASE`")
 
     def _cast(self, node: S.Cast) -> Expression:
         word = node.type.lower()
-        operand, to = self.of(node.operand), self._scope.timestamp if word == "timestamp" else type_of(word)
+        operand, to = self.resolve(node.operand), self._scope.timestamp if word == "timestamp" else type_of(word)
         if to is not None and node.how == "cast":
             return self._cast_to(operand, to)
         function = "timestamp" if word == "timestamp" else "cast" if to is not None else ""
@@ -269,7 +271,7 @@ class _Resolver:
         return Apply(CAST, (cast,), to, called=called) if called or isinstance(cast, Constant) else cast
 
     def _call(self, node: S.Call) -> Expression:
-        name, arguments = node.name, [self.of(argument) for argument in node.arguments]
+        name, arguments = node.name, [self.resolve(argument) for argument in node.arguments]
         if node.words:
             return self._with_words(node, arguments)
         if len(arguments) == 1 and name in _CASTS:
@@ -282,7 +284,7 @@ class _Resolver:
                 return self._cast_to(arguments[0], to, name)
             return SparkOnly(f"`{name}` is computed by Spark", name, tuple(arguments), None, "timestamp")
         if len(arguments) == 2 and name == "to_timestamp" and self._scope.timestamp is not None:
-            return self._apply(_BY_PATTERN[self._scope.timestamp], arguments, f"`{name}`", called=name)
+            return self._apply(_PATTERN_PARSERS[self._scope.timestamp], arguments, f"`{name}`", called=name)
         return self._apply(name, arguments, f"`{name}`", called=name)
 
     def _timestamp_of(self, name: str) -> str | None:
@@ -294,7 +296,7 @@ class _Resolver:
         """A call with keywords between its arguments."""
         name, words = node.name, node.words
         if name == "extract":
-            field = _FIELDS.get(words[0].split()[0].lower())
+            field = _EXTRACT_FIELDS.get(words[0].split()[0].lower())
             return self._apply(field or "", arguments, f"`EXTRACT({words[0]} …)`", called=name)
         if name in ("substring", "substr") and set(words) <= {"", "FROM", "FOR", ","}:
             return self._apply(name, arguments, f"`{name}`")
@@ -377,7 +379,7 @@ def _type_of(name: str) -> DataType | None:
 def type_of(spelling: str) -> str | None:
     """The type of an SQL spelling; None if it is nested, has a length, or depends on a setting."""
     word = spelling.lower()
-    sized = _SIZED.fullmatch(word)
+    sized = _DECIMAL_TYPE.fullmatch(word)
     if sized is None:
         return _TYPES.get(word)
     precision, scale = int(sized[1]), int(sized[2] or 0)
@@ -455,7 +457,7 @@ def _typed_literal(node: S.TypedLiteral, scope: Scope) -> Expression:
 
 
 def _moment(kind: str, text: str, scope: Scope) -> Expression | None:
-    match = _LOCAL.fullmatch(text)
+    match = _TIMESTAMP_TEXT.fullmatch(text)
     if match is None or (kind == "date" and (match[2] or match[4])):
         return None
     if kind == "date":

@@ -1,72 +1,54 @@
 """Temporary views of queries on Delta tables, which follow their tables.
 
-Spark keeps a temporary view of a DataFrame at the versions that the DataFrame reads. This module therefore recreates a
-view from its query before a statement that names it runs. Guarantees: the statement and its views read a table at one
-version, unless another thread recreates the same view of the session in between; a view that was replaced or dropped
-by other means is left alone; no view reads itself. The remembered views hold no DataFrame and keep no session alive.
+Spark keeps a temporary view of a DataFrame at the versions that the DataFrame reads. So `create` remembers the view's
+query (`anabranch._sql.executor.session_views`), and `renew` recreates the view from it before a statement that names
+it runs, unless it would show the same. Guarantees: the statement and its views read a table at one version, unless
+another thread recreates the same view of the session in between; a view that was replaced or dropped by other means is
+left alone.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
 
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._catalog import entries
-from anabranch._catalog.table_names import OURS, name_to_sql
-from anabranch._expressions.dialect import Token, TokenizedText, tokenize, word
+from anabranch._catalog.table_names import OURS, Name, name_to_sql
+from anabranch._expressions.dialect import TokenizedText, tokenize
 from anabranch._spark.columns.types import column, quote_identifier
-from anabranch._spark.sessions.known_sessions import PerSession
-from anabranch._spark.sessions.sql_text import exact_sql, verbatim
+from anabranch._spark.sessions.sql_text import verbatim
 from anabranch._sql.executor.error_position import of_spark
+from anabranch._sql.executor.frame_views import rows_of
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import Running, state_of
-from anabranch._sql.grammar.cursor import Cursor, behind_with
-from anabranch._sql.grammar.explain_parser import MODES
-from anabranch._sql.grammar.parts import Query, Reference, Span, View
-from anabranch._sql.grammar.tables_read import tables_read
+from anabranch._sql.executor.session_views import (
+    SESSION_VIEWS,
+    SessionView,
+    SessionViews,
+    TableView,
+    ViewOverViews,
+    ViewState,
+    dependencies_first,
+    find_new_view,
+    fold_case,
+    names_read,
+    tokens_if_named,
+    view_name,
+    would_read_itself,
+)
+from anabranch._sql.grammar.parts import Query, Reference, View
 from anabranch._sql.grammar.view_values import CreateTempView
-from anabranch.commands.opening import Location, open_log
 from anabranch.errors import UnknownTable
-from anabranch.errors.process_state import hold
-
-Name = tuple[str, ...]
-_GLOBAL = "global_temp"
-
-
-@dataclass(frozen=True)
-class _View:
-    """A view as it was created.
-
-    Attributes:
-        statement: our statement that created it; None if Spark created it over other views.
-        reads: the names in its query that are no Delta tables.
-        output: the columns of its query.
-        fingerprint: identifies the view among others of its name.
-        level: the storage level of its cached rows; None if they are not cached.
-        state: the versions of its tables and the views that it shows; None if unknown, or if Spark dropped the cache.
-        names: the full names of the Delta tables in its query, in order; None for one that is read by its path.
-    """
-
-    statement: CreateTempView | None
-    reads: frozenset[Name]
-    output: tuple[str, ...] = ()
-    fingerprint: int = 0
-    level: StorageLevel | None = None
-    state: Hashable = None
-    names: tuple[Name | None, ...] = ()
-
-
-_views: PerSession[dict[Name, _View]] = hold("temporary views", "a session's own, as many as it has made")(PerSession())
 
 
 def create(statement: CreateTempView, run: Running) -> DataFrame:
     """Create a temporary view that follows its tables; returns no rows.
+
+    A view that reads a view of its own name is created, but stays as it is.
 
     Raises:
         SqlSyntaxError, SqlAnalysisError: Spark cannot parse or analyse its query.
@@ -77,31 +59,21 @@ def create(statement: CreateTempView, run: Running) -> DataFrame:
     if statement.columns is not None:
         with of_spark(statement.query, run.spark):
             rows = rows.toDF(*statement.columns)
-    name = _view_name(statement)
     _register(rows, statement, run.spark)
-    tables = {tuple(part.lower() for part in reference.table.name) for reference in statement.query.references}
-    reads = frozenset(_names_read(tokenize(statement.query.text)) - tables)
-    with _views.lock:
-        session_views = _views.setdefault(run.spark, {})
-        session_views.pop(name, None)
-        if name not in _closure(session_views, reads):  # else it would read itself once it is recreated
-            full_names = tuple(_full_name(reference, run.spark) for reference in statement.query.references)
-            session_views[name] = _View(statement, reads, output, _fingerprint(run.spark, name), names=full_names)
+    _remember(statement, output, run.spark)
     return run.nothing()
 
 
 def keep(statement: CreateTempView, level: StorageLevel, run: Running) -> DataFrame:
     """Cache the rows of a view that was just created, until one of its tables changes; returns these rows."""
-    name = _view_name(statement)
-    with _views.lock:
-        session_views = _views[run.spark]
-        if name in session_views:
-            session_views[name] = replace(
-                session_views[name],
-                level=level,
-                state=_cache_state(session_views, session_views[name], run, is_cached=True),
-            )
-    return _read_view(run.spark, name).persist(level)
+    name = view_name(statement)
+    with SESSION_VIEWS.lock:
+        views = SESSION_VIEWS[run.spark]
+        view = views.get(name)
+        if isinstance(view, TableView):
+            state = _current_state(views, view, current_query(view, run.spark), run, is_cached=True)
+            views[name] = replace(view, level=level, state=state)
+    return rows_of(run.spark, name).persist(level)
 
 
 def renew(run: Running, source: TokenizedText) -> None:
@@ -110,166 +82,143 @@ def renew(run: Running, source: TokenizedText) -> None:
     Raises:
         NotATable, SqlAnalysisError: a table of a view is gone, or lacks a column that the view shows.
     """
-    if (tokens := _tokens_if_named(run.spark, source)) is not None:
-        renew_views(run, _names_read(tokens))
+    views = SESSION_VIEWS.get(run.spark, {})
+    tokens = tokens_if_named(views, source)
+    if not tokens:
+        return
+    names = names_read(tokens)
+    with SESSION_VIEWS.lock:
+        for name in dependencies_first(views, names):
+            view = views[name]
+            if isinstance(view, TableView):
+                _renew_view(views, name, view, run)
 
 
 def note(spark: SparkSession, source: TokenizedText) -> None:
-    """Remember a view over other views that Spark created by a statement of its own."""
-    tokens = _tokens_if_named(spark, source)
-    view_name = None if tokens is None else _find_view_name(tokens)
-    if tokens is None or view_name is None:
+    """Remember a view over views here if Spark has just created one by a statement of its own."""
+    views = SESSION_VIEWS.get(spark, {})
+    tokens = tokens_if_named(views, source)
+    name = find_new_view(tokens)
+    if name is None:
         return
-    with _views.lock:
-        session_views, reads = _views[spark], frozenset(_names_read(tokens))
-        session_views.pop(view_name, None)
-        if view_name not in _closure(session_views, reads) and reads & session_views.keys():
-            session_views[view_name] = _View(None, reads)
+    reads = names_read(tokens)
+    with SESSION_VIEWS.lock:
+        views.pop(name, None)
+        if not would_read_itself(views, name, reads) and reads & views.keys():
+            views[name] = ViewOverViews(reads)
 
 
-def are_changed(spark: SparkSession, source: TokenizedText) -> bool:
-    """Whether a statement would change rows of a temporary view over Delta tables."""
-    target = find_change_target(source)
-    return target is not None and is_ours(spark, target.name)
+def find(spark: SparkSession, name: Name) -> SessionView | None:
+    """Return what is remembered of a view; None if it is not ours, or was replaced or dropped by other means."""
+    folded = fold_case(name)
+    view = SESSION_VIEWS.get(spark, {}).get(folded)
+    is_current = not isinstance(view, TableView) or _fingerprint(spark, folded) == view.fingerprint
+    return view if is_current else None
 
 
-@dataclass(frozen=True)
-class Changed:
-    """The name of the table or view whose rows a statement would change, and its span."""
+def current_query(view: TableView, spark: SparkSession) -> Query:
+    """Return a view's query, with the tables and persistent views that the names in it mean now.
 
-    name: Name
-    span: Span
-
-
-def find_change_target(source: TokenizedText) -> Changed | None:
-    """Find the table or view whose rows a statement would change; None if it changes none."""
-    if not _MAY_CHANGE.search(source.text) or not source.is_readable:
-        return None
-    reader = Cursor(source.text, list(source.tokens))
-    if reader.take("EXPLAIN"):
-        _ = any(reader.take(mode) for mode in MODES)
-    if reader.at("WITH"):
-        reader.i = behind_with(reader.tokens, _VERBS) or 0
-    if not any(reader.take(*words) for words in _CHANGES):
-        return None
-    reader.take("TABLE")
-    start, name = reader.start, reader.path() if reader.is_name() else ()
-    return Changed(name, (start, reader.stop)) if name else None
-
-
-def is_ours(spark: SparkSession, name: Name) -> bool:
-    """Whether a name is a temporary view's that we created, or that Spark created over such views."""
-    folded = tuple(part.lower() for part in name)
-    view = _views.get(spark, {}).get(folded)
-    return view is not None and (view.statement is None or _fingerprint(spark, folded) == view.fingerprint)
-
-
-def table_behind_view(spark: SparkSession, name: Name) -> Location | None:
-    """Return the location of the Delta table that a temporary view shows unchanged: all rows, all columns by name.
-
-    Returns None if the view shows anything else.
+    Raises:
+        UnknownTable: a table is gone, or is no Delta table any more.
     """
-    folded = tuple(part.lower() for part in name)
-    view = _views.get(spark, {}).get(folded)
-    if view is None or view.statement is None or view.statement.columns is not None:
-        return None
-    location = _whole_table_location(_rebind_query(view, view.statement.query, Names(spark)))
-    if location is None or _fingerprint(spark, folded) != view.fingerprint:
-        return None
-    return location if open_log(location).snapshot().schema.names == view.output else None
+    query, names = view.statement.query, Names(spark)
+    pairs = zip(query.references, view.tables, strict=True)
+    return replace(query, references=tuple(_rebind(reference, full_name, names) for reference, full_name in pairs))
 
 
-def _whole_table_location(query: Query) -> Location | None:
-    """Return the location of the table whose newest version a query reads whole; None for any other query."""
-    if len(query.references) != 1:
-        return None
-    (read,) = query.references
-    details = (read.table.version, read.table.timestamp, read.changes, read.view)
-    before = [token.text.upper() for token in tokenize(query.text[: read.start])]
-    is_whole = before == ["SELECT", "*", "FROM"] and not query.text[read.stop :].strip()
-    return read.table.location if is_whole and all(detail is None for detail in details) else None
+# -- remembering -------------------------------------------------------------------------------------------------------
 
 
-_SCHEMA_EVOLUTION = ("WITH", "SCHEMA", "EVOLUTION", "INTO")
-_CHANGES = (
-    ("DELETE", "FROM"),
-    ("UPDATE",),
-    ("MERGE", "INTO"),
-    ("MERGE", *_SCHEMA_EVOLUTION),
-    ("INSERT", "INTO"),
-    ("INSERT", "OVERWRITE"),
-    ("INSERT", *_SCHEMA_EVOLUTION),
-    ("TRUNCATE",),
-)
-"""The first words of each statement that changes rows, up to TABLE and the table's name."""
-_VERBS = frozenset(words[0] for words in _CHANGES)
-_MAY_CHANGE = re.compile(rf"\b(?:{'|'.join(sorted(_VERBS))})\b", re.IGNORECASE)
+def _remember(statement: CreateTempView, output: tuple[str, ...], spark: SparkSession) -> None:
+    """Remember a view that was just created, unless it would read itself once it is recreated."""
+    name, references = view_name(statement), statement.query.references
+    reads = names_read(tokenize(statement.query.text)) - {fold_case(reference.table.name) for reference in references}
+    with SESSION_VIEWS.lock:
+        views = SESSION_VIEWS.setdefault(spark, {})
+        views.pop(name, None)
+        if not would_read_itself(views, name, reads):
+            tables = tuple(_full_name(reference, spark) for reference in references)
+            views[name] = TableView(statement, tables, reads, output, _fingerprint(spark, name))
 
 
-def _tokens_if_named(spark: SparkSession, source: TokenizedText) -> list[Token] | None:
-    """Return the tokens of a statement that may name one of the session's views; None if it names none."""
-    session_views = _views.get(spark)
-    lowered = source.text.lower()
-    if not session_views or not any(name[-1].replace("`", "``") in lowered for name in list(session_views)):
-        return None
-    return source.tokens if source.is_readable else None
+def _full_name(reference: Reference, spark: SparkSession) -> Name | None:
+    """Return the full name of the table or view that is read; None if it is read by its path."""
+    if reference.view is not None:
+        return reference.view.name
+    name = reference.table.name
+    is_path = len(name) == 2 and name[0].lower() in OURS
+    return None if is_path else entries.complete_name(spark, name)
 
 
-def renew_views(run: Running, names: Iterable[Name]) -> None:
-    """As `renew`, for the views of these names."""
-    session_views = _views.get(run.spark)
-    if not session_views:
+def _rebind(reference: Reference, full_name: Name | None, names: Names) -> Reference:
+    if full_name is None:
+        return reference
+    current = names.location(full_name)
+    if current is None:
+        raise UnknownTable(name=name_to_sql(full_name))
+    if isinstance(current, View):
+        return replace(reference, view=current)
+    return replace(reference, view=None, table=replace(reference.table, location=current))
+
+
+# -- renewing ----------------------------------------------------------------------------------------------------------
+
+
+def _renew_view(views: SessionViews, name: Name, view: TableView, run: Running) -> None:
+    """Recreate a view unless it would show the same; forget it if it was replaced or dropped by other means."""
+    if _fingerprint(run.spark, name) != view.fingerprint:
+        del views[name]
         return
-    with _views.lock:
-        for name in _dependencies_first(session_views, names):
-            view = session_views[name]
-            if view.statement is None:
-                continue
-            if _fingerprint(run.spark, name) != view.fingerprint:
-                del session_views[name]
-                continue
-            level = view.level if view.state is None or _has_cached_rows(run.spark, name) else None
-            state = _cache_state(session_views, view, run, is_cached=level is not None)
-            if state is not None and state == view.state and level == view.level:
-                continue
-            with _track_lost_caches(session_views, run.spark):
-                _register(_current_rows(view, view.statement, run), replace(view.statement, replaces=True), run.spark)
-            session_views[name] = replace(view, fingerprint=_fingerprint(run.spark, name), level=level, state=state)
-            if level is not None:
-                _read_view(run.spark, name).persist(level)
+    is_uncached = view.state is not None and not _has_cached_rows(run.spark, name)  # by the user
+    level = None if is_uncached else view.level
+    query = current_query(view, run.spark)
+    state = _current_state(views, view, query, run, is_cached=level is not None)
+    if state is not None and state == view.state and level == view.level:
+        return
+    _recreate(views, view, query, run)
+    views[name] = replace(view, fingerprint=_fingerprint(run.spark, name), level=level, state=state)
+    if level is not None:
+        rows_of(run.spark, name).persist(level)
 
 
-@contextmanager
-def _track_lost_caches(session_views: dict[Name, _View], spark: SparkSession) -> Iterator[None]:
-    """Mark the views whose cached rows Spark drops within the block, with a view that they read."""
-    cached = [name for name, view in session_views.items() if view.level is not None and _has_cached_rows(spark, name)]
-    yield
-    for name in cached:
-        if not _has_cached_rows(spark, name):
-            session_views[name] = replace(session_views[name], state=None)
+def _recreate(views: SessionViews, view: TableView, query: Query, run: Running) -> None:
+    """Recreate a view; notes which views lose their cached rows, since Spark drops those of views that read it."""
+    cached = {
+        name: other
+        for name, other in views.items()
+        if isinstance(other, TableView) and other.level is not None and _has_cached_rows(run.spark, name)
+    }
+    _register(_current_rows(view, query, run), replace(view.statement, replaces=True), run.spark)
+    for name, other in cached.items():
+        if not _has_cached_rows(run.spark, name):
+            views[name] = replace(other, state=None)
 
 
-def _has_cached_rows(spark: SparkSession, name: Name) -> bool:
-    """Whether Spark still caches the rows of a view."""
-    try:
-        level = _read_view(spark, name).storageLevel
-    except AnalysisException:  # the view was dropped
-        return False
-    return level.useMemory or level.useDisk
+def _current_rows(view: TableView, query: Query, run: Running) -> DataFrame:
+    """Return the current rows of a view, with the columns that it had when it was created."""
+    rows = run.query(query)
+    with of_spark(query, run.spark):
+        if len(set(view.output)) == len(view.output):
+            rows = rows.select(*map(column, view.output))
+        rows = rows.toDF(*(view.statement.columns or view.output))
+        _ = rows.schema  # else Spark Connect analyses it later
+        return rows
 
 
-def _cache_state(session_views: dict[Name, _View], view: _View, run: Running, *, is_cached: bool) -> Hashable:
-    """Return the versions and views that a view shows, as a key to notice changes that Spark does not see.
+def _current_state(
+    views: SessionViews, view: TableView, query: Query, run: Running, *, is_cached: bool
+) -> ViewState | None:
+    """Return what a view shows once it is recreated from its current query.
 
     Returns None for a view without cached rows that also reads other names: Spark may have replaced what they mean.
     """
-    assert view.statement is not None, "a view of Spark's own is never kept"
-    views = tuple((name, session_views[name].fingerprint) for name in sorted(view.reads & session_views.keys()))
-    versions = tuple(_versions(_rebind_query(view, view.statement.query, Names(run.spark)), run))
+    below = tuple((name, views[name].fingerprint) for name in sorted(view.reads & views.keys()))
+    versions = tuple(_versions(query, run))
     if is_cached:
-        return views, versions
-    are_ours = all(name in session_views and session_views[name].statement is not None for name in view.reads)
-    return (views, versions, tuple(run.engine.settings().items())) if are_ours else None
+        return ViewState(below, versions)
+    are_ours = all(isinstance(views.get(name), TableView) for name in view.reads)
+    return ViewState(below, versions, tuple(run.engine.settings().items())) if are_ours else None
 
 
 def _versions(query: Query, run: Running) -> Iterator[Hashable]:
@@ -282,48 +231,7 @@ def _versions(query: Query, run: Running) -> Iterator[Hashable]:
             yield from _versions(reference.view.query, run)
 
 
-def _current_rows(view: _View, statement: CreateTempView, run: Running) -> DataFrame:
-    """Return the current rows of a view, with the columns that it had when it was created."""
-    query = _rebind_query(view, statement.query, Names(run.spark))
-    rows = run.query(query)
-    with of_spark(query, run.spark):
-        if len(set(view.output)) == len(view.output):
-            rows = rows.select(*map(column, view.output))
-        frame = rows.toDF(*(statement.columns or view.output))
-        _ = frame.schema
-        return frame
-
-
-def _rebind_query(view: _View, query: Query, names: Names) -> Query:
-    """Resolve the names in a view's query to the tables and persistent views that they mean now.
-
-    Raises:
-        UnknownTable: a table is gone, or is no Delta table any more.
-    """
-    pairs = zip(query.references, view.names, strict=True)
-    return replace(
-        query, references=tuple(_rebind_reference(reference, full_name, names) for reference, full_name in pairs)
-    )
-
-
-def _rebind_reference(reference: Reference, full_name: Name | None, names: Names) -> Reference:
-    if full_name is None:
-        return reference
-    current = names.location(full_name)
-    if current is None:
-        raise UnknownTable(name=name_to_sql(full_name))
-    if isinstance(current, View):
-        return replace(reference, view=current)
-    return replace(reference, view=None, table=replace(reference.table, location=current))
-
-
-def _full_name(reference: Reference, spark: SparkSession) -> Name | None:
-    """Return the full name of the table or view that is read; None if it is read by its path."""
-    if reference.view is not None:
-        return reference.view.name
-    name = reference.table.name
-    is_path = len(name) == 2 and name[0].lower() in OURS
-    return None if is_path else entries.complete_name(spark, name)
+# -- views in Spark ----------------------------------------------------------------------------------------------------
 
 
 def _register(rows: DataFrame, statement: CreateTempView, spark: SparkSession) -> None:
@@ -344,62 +252,15 @@ def _fingerprint(spark: SparkSession, name: Name) -> int:
     if not entries.is_temporary(spark, name):  # Spark may be unable to open a table of this name
         return 0
     try:
-        return _read_view(spark, name).semanticHash()
+        return rows_of(spark, name).semanticHash()
     except AnalysisException:
         return 0
 
 
-def _read_view(spark: SparkSession, name: Name) -> DataFrame:
-    return exact_sql(spark, f"TABLE {'.'.join(map(quote_identifier, name))}")
-
-
-# -- names -------------------------------------------------------------------------------------------------------------
-
-
-def _view_name(statement: CreateTempView) -> Name:
-    name = statement.name.lower()
-    return (_GLOBAL, name) if statement.is_global else (name,)
-
-
-def _names_read(tokens: list[Token]) -> set[Name]:
-    """Return the names of the tables and views that are read, in lower case."""
-    return {tuple(part.lower() for part in mention.parts) for mention in tables_read(tokens)}
-
-
-def _find_view_name(tokens: list[Token]) -> Name | None:
-    """Return the name of the temporary view that a statement creates; None if it creates none."""
-    words = [word(token) for token in tokens[:6]]
-    if words[:1] != ["CREATE"] or "VIEW" not in words or not {"TEMP", "TEMPORARY"} & set(words):
-        return None
-    i = words.index("VIEW") + 1
-    if i >= len(tokens):
-        return None
-    name = tokens[i].text.lower()
-    return (_GLOBAL, name) if "GLOBAL" in words else (name,)
-
-
-def _closure(session_views: dict[Name, _View], names: Iterable[Name]) -> set[Name]:
-    """Return these names and all that the views among them read, directly or through other views."""
-    closure: set[Name] = set()
-    pending = list(names)
-    while pending:
-        name = pending.pop()
-        if name not in closure:
-            closure.add(name)
-            pending += session_views[name].reads if name in session_views else ()
-    return closure
-
-
-def _dependencies_first(session_views: dict[Name, _View], names: Iterable[Name]) -> Iterator[Name]:
-    """Yield the views among these names and the views that they read, dependencies first."""
-    done: set[Name] = set()
-
-    def visit(name: Name) -> Iterator[Name]:
-        if name in session_views and name not in done:
-            done.add(name)
-            for dependency in sorted(session_views[name].reads):
-                yield from visit(dependency)
-            yield name
-
-    for name in sorted(set(names)):
-        yield from visit(name)
+def _has_cached_rows(spark: SparkSession, name: Name) -> bool:
+    """Whether Spark still caches the rows of a view."""
+    try:
+        level = rows_of(spark, name).storageLevel
+    except AnalysisException:  # the view was dropped
+        return False
+    return level.useMemory or level.useDisk

@@ -23,7 +23,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, file_set
-from anabranch.commands.row_changes import count_rows, with_counts
+from anabranch.commands.row_changes import count_rows, with_row_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition
 
 
@@ -72,7 +72,7 @@ class AddConstraint(SecretFree):
 
     def _check_rows(self, base: Snapshot, engine: Engine) -> tuple[ReadSet, RebaseHandler]:
         engine.check_rules(base.schema, Rules(checks=(self._check,)), base.table)
-        files = with_counts(base, file_set(base))
+        files = with_row_counts(base, file_set(base))
         rows = count_rows(files.files) - count_of(files.vectors)
         where = replace(self.where, expression=read_check(self._check, base.schema, base.table).text)
         missing = rows - count_of(engine.find(files, where)) if rows else 0

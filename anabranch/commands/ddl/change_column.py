@@ -34,7 +34,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, SecretFree, file_set
-from anabranch.commands.row_changes import count_rows, with_counts
+from anabranch.commands.row_changes import count_rows, with_row_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 
 _ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
@@ -240,7 +240,7 @@ def _check_apart(paths: Sequence[tuple[str, ...]]) -> None:
 
 
 def _check_all_filled(changes: Sequence[ChangeColumn], engine: Engine, base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
-    files = with_counts(base, file_set(base))
+    files = with_row_counts(base, file_set(base))
     for change in changes:
         change.check_filled(base, files, engine)
     return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)

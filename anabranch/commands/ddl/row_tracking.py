@@ -24,7 +24,7 @@ from anabranch._transaction.phases import mute_listeners, reach
 from anabranch._transaction.rebase_handler import NoRows
 from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 from anabranch.commands.context import NEWEST, RunContext
-from anabranch.commands.row_changes import with_counts
+from anabranch.commands.row_changes import with_row_counts
 from anabranch.errors import InvalidProperty
 
 BATCH_FILES = 100_000
@@ -75,7 +75,7 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
     """
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
     file_set = FileSet(snapshot.table, snapshot.schema, snapshot.partition_columns, files, {})  # no row is read
-    rows = with_counts(snapshot, file_set).files.to_pylist()
+    rows = with_row_counts(snapshot, file_set).files.to_pylist()
     info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
     does = Changes(recommits=frozenset(sources), sources=sources)

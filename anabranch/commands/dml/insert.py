@@ -159,7 +159,7 @@ def _once(insert: Insert, context: RunContext) -> CommitResult | None:
     except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()
         raise
-    ours = ours.with_counts(executionTimeMs=runtime.now_ms() - began)
+    ours = ours.with_metrics(executionTimeMs=runtime.now_ms() - began)
     try:
         committed = commit(ours, insert.log, handler, context.policy(blind=ours.is_blind), runtime)
     except ProtocolChangedException as lost:
@@ -280,7 +280,7 @@ class InsertHandler:
             ours,
             does=replace(ours.does, adds=adds),
             identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
-        ).with_counts(**_metrics(adds), **self._batch_metrics(adds))
+        ).with_metrics(**_metrics(adds), **self._batch_metrics(adds))
         ours = ours.with_steps(self._insert.steps())
         if self._taking is not None:
             replaced = self._taking.take(adds, metadata, runtime)

@@ -48,7 +48,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, open_log
 from anabranch.commands.redoing import redoable
-from anabranch.commands.row_changes import RowRebaseHandler, count_rows, find_emptied, stage_and_commit, with_counts
+from anabranch.commands.row_changes import RowRebaseHandler, count_rows, find_emptied, stage_and_commit, with_row_counts
 from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import report_step, watch
@@ -66,7 +66,8 @@ class Merge(SecretFree):
             Its text is the whole condition's, and it is row-local if all expressions of the command are.
         parameters: the parameters in the history.
         schema: the table's new columns, if the MERGE may add some; then it counts as a change of the schema.
-        reads_target, reads_anew: as for `anabranch.commands.dml.write.Write`.
+        reads_target: the version of this table from which the source was computed, for sources that do not show it.
+        reads_anew: whether a second run computes the source's rows again.
 
     Example:
         >>> Merge("/data/flights", updates, matching, where).run(engine).metrics["numTargetRowsUpdated"]
@@ -167,18 +168,18 @@ class MergeHandler(RowRebaseHandler):
         read: VersionsRead = NO_VERSIONS,
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
-        self._merge, self._reads_table, self._is_held = merge, read.oldest is not None, read.held
+        self._merge, self._reads_table, self._source_is_fixed = merge, read.oldest is not None, read.held
         self._metadata = metadata
         table_columns = set(snapshot.schema.names)
         added = tuple(name for name in metadata.schema.names if name not in table_columns)
-        self._held: Any = None
+        self._source_rows: Any = None
         self._joins: list[Joined] = []
-        self._looked: Joined | None = None
-        self._opened: tuple[pa.Table, FileSet] | None = None
+        self._last_join: Joined | None = None
+        self._cached_file_set: tuple[pa.Table, FileSet] | None = None
         self._recorder = ChangeRecorder(snapshot, metadata, self._engine, staging)
         recorded = self._recorder.is_on and merge.matching.writes_anew(vectors=snapshot.properties.vectors)
         self._matching = replace(merge.matching, added=added, recorded=recorded)
-        self._replaced_by_redo: frozenset[str] = frozenset()
+        self._files_to_withdraw: frozenset[str] = frozenset()
         self._insert_count = 0
 
     def stage(self, runtime: Runtime) -> Transaction:
@@ -187,7 +188,9 @@ class MergeHandler(RowRebaseHandler):
         self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
         self._staging.start()
         report_step("reading the source")
-        self._held = self._engine.hold(self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder)
+        self._source_rows = self._engine.hold(
+            self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder
+        )
         self._matching = self._with_identities(runtime)
         candidates = self._candidates()
         report_step("joining")
@@ -200,9 +203,9 @@ class MergeHandler(RowRebaseHandler):
         ]
         provided = provided_columns(snapshot.schema, inserted_columns)
         ours = replace(with_metadata(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, provided))
-        ours = self._with_steps(ours.with_counts(numSourceRows=self._held.rows))
+        ours = self._with_steps(ours.with_metrics(numSourceRows=self._source_rows.rows))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
-        return ours.with_counts(**times, executionTimeMs=runtime.now_ms() - began)
+        return ours.with_metrics(**times, executionTimeMs=runtime.now_ms() - began)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source matches, or which changes because it has no match."""
@@ -212,16 +215,17 @@ class MergeHandler(RowRebaseHandler):
     def matches(self, files: pa.Table) -> Marks:
         """The rows on which the result depends: those that match, and those that change because they do not."""
         self.check_settings()
-        self._looked = self._join(files)
+        self._last_join = self._join(files)
         self._staging.check_alive()  # the held rows of the source were complete
-        return union_of([self._looked.matched, self._looked.marks])
+        return union_of([self._last_join.matched, self._last_join.marks])
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """Merge into these rows too; write the inserts again, since source rows may match these rows."""
-        assert self._looked is not None, "a redo follows a look"
-        withdrawn, inserted_before = self._replaced_by_redo, self._insert_count
-        part = self._with_steps(self._stage_part(files, self._looked))
-        remove(self._staging.store, (name for path in withdrawn if (name := store_name(self._snapshot.table, path))))
+        assert self._last_join is not None, "redo is called after matches"
+        withdrawn, inserted_before = self._files_to_withdraw, self._insert_count
+        part = self._with_steps(self._stage_part(files, self._last_join))
+        names = (store_name(self._snapshot.table, path) for path in withdrawn)
+        remove(self._staging.store, [name for name in names if name])
         written = part.info.metrics["numOutputRows"] - inserted_before
         counts = {"numTargetRowsInserted": self._insert_count - inserted_before, "numOutputRows": written}
         return replace(
@@ -235,7 +239,7 @@ class MergeHandler(RowRebaseHandler):
         return conflict_details.source_condition(self._snapshot, self._merge.matching, self._where, self._few_values)
 
     def _few_values(self, column: str) -> Sequence[Any] | None:
-        return self._engine.few_values(self._held, column, conflict_details.MAX_VALUES)
+        return self._engine.few_values(self._source_rows, column, conflict_details.MAX_VALUES)
 
     def finish(self) -> None:
         """Remove temporary files, and close the job folder's markers."""
@@ -247,7 +251,9 @@ class MergeHandler(RowRebaseHandler):
         snapshot, matching = self._snapshot, self._matching
         missing = omitted_identity_columns(matching, snapshot.schema, snapshot.table)
         log = Log(snapshot.store)
-        return with_reserved_values(matching, reserve(log, missing, self._held.rows, self._staging.txn_id, runtime))
+        return with_reserved_values(
+            matching, reserve(log, missing, self._source_rows.rows, self._staging.txn_id, runtime)
+        )
 
     def _candidates(self) -> pa.Table:
         if self._matching.acts_without_match:
@@ -255,21 +261,21 @@ class MergeHandler(RowRebaseHandler):
         return filter_files(self._snapshot.files, self._snapshot.facts.could_match(self._where.predicate))
 
     def _join(self, files: pa.Table) -> Joined:
-        return self._engine.join(self._file_set(files), self._matching, self._held, self._staging.folder)
+        return self._engine.join(self._file_set(files), self._matching, self._source_rows, self._staging.folder)
 
     def _file_set(self, files: pa.Table) -> FileSet:
         """The files with the table's new columns, NULL where files lack them. Remembers the last result, since a bucket
         has to look up the size of each file.
         """
-        if self._opened is None or self._opened[0] is not files:
-            self._opened = files, file_set(self._snapshot, files, self._metadata)
-        return self._opened[1]
+        if self._cached_file_set is None or self._cached_file_set[0] is not files:
+            self._cached_file_set = files, file_set(self._snapshot, files, self._metadata)
+        return self._cached_file_set[1]
 
     def _stage_part(self, files: pa.Table, joined: Joined) -> Transaction:
         """Marks, removals and new files of one join, with all inserts after it."""
         snapshot, matching = self._snapshot, self._matching
         self._joins.append(joined)
-        changed = with_counts(snapshot, self._file_set(files).restrict_to(set(joined.marks)))
+        changed = with_row_counts(snapshot, self._file_set(files).restrict_to(set(joined.marks)))
         keeps_files = snapshot.properties.vectors
         removed = find_emptied(changed, joined.marks) if keeps_files else set(joined.marks)
         with self._recording(changed.files, joined):
@@ -306,12 +312,12 @@ class MergeHandler(RowRebaseHandler):
         """The files of change data for all joins so far and all inserts; earlier ones are withdrawn."""
         self._recorder.note(INSERT, inserts)
         changes = self._recorder.write_noted(needed=needed)
-        self._replaced_by_redo |= frozenset(changes["path"].to_pylist())
+        self._files_to_withdraw |= frozenset(changes["path"].to_pylist())
         return changes
 
     def _reads(self, files: pa.Table, matched: Marks) -> ReadSet:
         if self._reads_table:
-            return whole_table(self._snapshot, held=self._is_held)
+            return whole_table(self._snapshot, held=self._source_is_fixed)
         return ReadSet(self._merge.where, frozenset(files["path"].to_pylist()), matched)
 
     def _new_files(self, files: FileSet, joined: Joined, *, keeps_files: bool) -> tuple[pa.Table, pa.Table]:
@@ -333,10 +339,10 @@ class MergeHandler(RowRebaseHandler):
         matching = self._matching
         written: WrittenFiles = []
         if matching.inserts:
-            written = self._engine.write_inserts(table, matching, self._held, self._joins, self._staging.folder)
+            written = self._engine.write_inserts(table, matching, self._source_rows, self._joins, self._staging.folder)
         self._staging.note(written)
         files = self._collect_new_files()
-        self._replaced_by_redo, self._insert_count = frozenset(files["path"].to_pylist()), count_rows(files)
+        self._files_to_withdraw, self._insert_count = frozenset(files["path"].to_pylist()), count_rows(files)
         return files
 
 

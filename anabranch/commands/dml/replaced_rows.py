@@ -50,7 +50,7 @@ class SelectedRows(ChangeHandler):
         self._recorder = ChangeRecorder(self._snapshot, metadata, self._engine, self._staging)
         self._recorder.note(INSERT, adds)
         part = self.stage(runtime)
-        return part.with_counts(executionTimeMs=-part.info.metrics["executionTimeMs"])
+        return part.with_metrics(executionTimeMs=-part.info.metrics["executionTimeMs"])
 
 
 class EveryRow:

@@ -62,7 +62,7 @@ from anabranch.commands.maintenance.file_copies import check_files_exist, copy_f
 from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.queries.time_travel import AsOf
-from anabranch.commands.row_changes import with_counts
+from anabranch.commands.row_changes import with_row_counts
 from anabranch.commands.sources import whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import watch
@@ -236,7 +236,7 @@ class _Cloning:
                 app_transactions=self._app_transactions(),
             ),
         )
-        return ours.with_counts(**self._metrics(removed))
+        return ours.with_metrics(**self._metrics(removed))
 
     def check_source(self, ours: Transaction) -> None:
         """Raises MissingDataFile unless the files that a shallow clone would name are there."""
@@ -376,7 +376,7 @@ class _Cloning:
         lacking = without_ids(base)
         stays = pc.invert(pc.is_in(lacking["path"], value_set=pa.array(list(removes), pa.string())))
         files = FileSet(base.table, base.schema, base.partition_columns, lacking.filter(stays), {})
-        rows = with_counts(base, files).files.to_pylist()
+        rows = with_row_counts(base, files).files.to_pylist()
         return {row["path"]: Source(row, BitMap64()) for row in rows}  # no row is read
 
     def _metrics(self, removed: Mapping[str, FileRow]) -> dict[str, int]:

@@ -34,7 +34,7 @@ from anabranch._protocol.schema.column_mapping import MAX_ID, number_in
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, Declarations, Source, Transaction
 from anabranch.commands.ddl.metadata_history import metadata_between
-from anabranch.commands.row_changes import with_counts
+from anabranch.commands.row_changes import with_row_counts
 from anabranch.commands.sources import whole_table
 from anabranch.errors import AppendOnlyTable, CorruptLog
 
@@ -103,7 +103,7 @@ class RestorePlan:
         if not row_tracking.assigns(protocol, metadata):
             return files
         file_set = FileSet(self.base.table, metadata.schema, metadata.partition_columns, files, {})
-        return with_counts(self.target, file_set).files
+        return with_row_counts(self.target, file_set).files
 
     def _metrics(self) -> dict[str, int]:
         files = self.target.files
