@@ -277,7 +277,7 @@ class Crash(BaseException):
 
 @pytest.mark.parametrize(
     ("step", "after", "both"),
-    [("mark", 1, False), ("record", 1, True), ("take", 0, True), ("take", 1, False), ("mark", 2, False)],
+    [("mark_rename", 1, False), ("record", 1, True), ("take", 0, True), ("take", 1, False), ("mark_rename", 2, False)],
 )
 def test_a_rename_into_another_schema_may_end_at_any_step(
     run: Catalog, monkeypatch: pytest.MonkeyPatch, step: str, after: int, both: bool

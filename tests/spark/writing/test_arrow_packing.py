@@ -55,7 +55,7 @@ def keep_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the session for one whose tasks run elsewhere, and everything for large."""
     for module in (arrow_packing, arrow_clustering):
         monkeypatch.setattr(module, "SMALL_BYTES", -1)
-        monkeypatch.setattr(module, "slots_here", lambda spark: 0)
+        monkeypatch.setattr(module, "local_slots", lambda spark: 0)
 
 
 def files_in(root: Path, folder: str) -> list[Path]:
