@@ -15,9 +15,10 @@ from anabranch._protocol.expressions.computation import Computation, column_of, 
 from anabranch._protocol.expressions.instants import is_fixed
 from anabranch._protocol.expressions.lexer import ParseError, without_comments
 from anabranch._protocol.expressions.resolving import Columns, Scope
-from anabranch._protocol.expressions.skipping import Named, of_table, predicate_of
 from anabranch._protocol.expressions.skipping import called_functions as called_by_skipping
+from anabranch._protocol.expressions.skipping import predicate_of
 from anabranch._protocol.expressions.syntax import Interval, Lambda, Literal, Name, Operation, Syntax, all_parts
+from anabranch._protocol.expressions.terms import Named, of_table
 from anabranch._protocol.expressions.tree import Expression, SparkOnly, functions_of
 from anabranch._protocol.predicates import Predicate, Unknown
 from anabranch._protocol.schema.types import Struct

@@ -16,19 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.common_types import MOMENTS, MOST_DIGITS, format_type
-from anabranch._protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
+from anabranch._protocol.expressions.instants import first_start, instants_of, locals_of, midnight
+from anabranch._protocol.expressions.monotonic import (
+    Inverse,
+    LowerBound,
+    Preimage,
+    UnaryCall,
+    between,
+    exactly,
+    roughly,
+)
 from anabranch._protocol.expressions.rounding import units
 from anabranch._protocol.expressions.table import (
     Argument,
     ArgumentsNotSupported,
-    Bound,
     Datum,
     Fit,
     Function,
-    Inverse,
     Site,
-    UnaryCall,
-    exactly,
 )
 from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, arrow_type, decimal_of, upcastable
 from anabranch._protocol.unsupported import Unsupported
@@ -340,46 +345,44 @@ def _keeps_order(kind: DataType, gives: DataType) -> bool:
     return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
 
 
-def _cast_bound(call: UnaryCall, value: Any, is_strict: bool) -> Bound:
+def _cast_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
     match call.gives:
         case "date":
-            return from_local(call, midnight(value + dt.timedelta(days=is_strict)))
+            return local_preimage(call, LowerBound(midnight(bound.value + dt.timedelta(days=bound.is_open))))
         case "timestamp_ntz":
-            return from_local(call, value, is_strict=is_strict)
+            return local_preimage(call, bound)
         case "timestamp":
-            return _from_instant(call, value, is_strict=is_strict)
-    if call.kind not in INTEGERS or (call.gives == "double" and abs(value) >= _EXACT_DOUBLE):
-        raise ValueError(value)
-    return exactly(value, is_strict=is_strict)
+            return _instant_preimage(call, bound)
+    if call.kind not in INTEGERS or (call.gives == "double" and abs(bound.value) >= _EXACT_DOUBLE):
+        raise ValueError(bound)
+    return exactly(bound)
 
 
-def from_local(call: UnaryCall, local: dt.datetime, *, is_strict: bool = False) -> Bound:
-    """The bound at which the local time of a date or timestamp is at least, or after, another."""
+def local_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+    """The dates or timestamps whose local time is within a bound."""
     if call.kind == "timestamp_ntz":
-        return exactly(local, is_strict=is_strict)
+        return exactly(bound)
     if call.kind == "timestamp":
-        return Bound(*instants_of(local, call.zone), is_strict=is_strict)
-    begin = after if is_strict else at_or_after
-    return exactly(begin("day", local).date())
+        return between(*instants_of(bound.value, call.zone), is_open=bound.is_open)
+    return exactly(LowerBound(first_start("day", bound).date()))
 
 
-def _from_instant(call: UnaryCall, instant: dt.datetime, *, is_strict: bool) -> Bound:
-    """The bound at which the instant of a date or timestamp is at least, or after, another."""
-    early, late = locals_of(instant, call.zone)
+def _instant_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+    """The dates or timestamps whose instant is within a bound."""
+    early, late = locals_of(bound.value, call.zone)
     if call.kind == "timestamp":  # by a setting, TIMESTAMP means a local time
         slack = (late - early) / 2
-        return Bound(instant - slack, instant + slack, is_strict=is_strict)
+        return between(bound.value - slack, bound.value + slack, is_open=bound.is_open)
     if early == late:
-        return from_local(call, early, is_strict=is_strict)
-    if call.kind == "timestamp_ntz":
-        return Bound(early, late, is_strict=is_strict)
-    return Bound(early.date(), late.date(), is_strict=is_strict)
+        return local_preimage(call, LowerBound(early, bound.is_open))
+    return roughly(early, late) if call.kind == "timestamp_ntz" else roughly(early.date(), late.date())
 
 
+CAST_INVERSE = Inverse(_cast_preimage, fits=_keeps_order)
 CAST = Function(
     "cast",
     lambda arguments: cast_fit(arguments[0], str(arguments[0].type)),
     _cast,
-    inverse=Inverse(_cast_bound, fits=_keeps_order),
+    inverse=CAST_INVERSE,
 )
 """An entry without a name in SQL: `resolving` uses it for explicit and implicit casts."""

@@ -14,19 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.casts import check_years, from_local, instants, local
-from anabranch._protocol.expressions.instants import after, at_or_after, instants_of, locals_of, midnight
+from anabranch._protocol.expressions.casts import check_years, instants, local, local_preimage
+from anabranch._protocol.expressions.instants import after, first_start, instants_of, locals_of, midnight
+from anabranch._protocol.expressions.monotonic import Inverse, LowerBound, Preimage, UnaryCall, between, exactly
 from anabranch._protocol.expressions.table import (
     Argument,
     ArgumentsNotSupported,
-    Bound,
     Datum,
     Fit,
-    Inverse,
     Site,
-    UnaryCall,
     add,
-    exactly,
     function,
     of_values,
 )
@@ -61,12 +58,11 @@ def _part(
     add(names, _part_fit(kinds), kernel, inverse=inverse)
 
 
-def _year_bound(call: UnaryCall, value: int, is_strict: bool) -> Bound:
-    first = dt.date(value + is_strict, 1, 1)
-    return from_local(call, midnight(first))
+def _year_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+    return local_preimage(call, LowerBound(dt.datetime(bound.value + bound.is_open, 1, 1)))
 
 
-_part("year", pc.year, inverse=Inverse(_year_bound))
+_part("year", pc.year, inverse=Inverse(_year_preimage))
 _part("quarter", pc.quarter)
 _part("month", pc.month)
 _part("day, dayofmonth", pc.day)
@@ -103,10 +99,10 @@ def _to_day_numbers(days: Datum) -> Datum:
 
 
 def _shift_inverse(sign: int) -> Inverse:
-    def bound(call: UnaryCall, value: dt.date, is_strict: bool) -> Bound:
-        return exactly(value - sign * dt.timedelta(days=call.constants[1]), is_strict=is_strict)
+    def preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+        return exactly(LowerBound(bound.value - sign * dt.timedelta(days=call.constants[1]), bound.is_open))
 
-    return Inverse(bound, fits=lambda kind, gives: kind == "date", safe=lambda call: (dt.date.min, dt.date.max))
+    return Inverse(preimage, fits=lambda kind, gives: kind == "date", domain=lambda call: (dt.date.min, dt.date.max))
 
 
 add("date_add, dateadd", _shift_fit, _shifting(pc.add_checked), inverse=_shift_inverse(1))
@@ -207,20 +203,19 @@ def _date_trunc(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...]
     return results
 
 
-def _trunc_bound(call: UnaryCall, value: dt.date, is_strict: bool) -> Bound:
-    begin = after if is_strict else at_or_after
-    return exactly(begin(call.options[0], midnight(value)).date())
+def _trunc_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+    first = first_start(call.options[0], LowerBound(midnight(bound.value), bound.is_open))
+    return exactly(LowerBound(first.date()))
 
 
-def _date_trunc_bound(call: UnaryCall, value: dt.datetime, is_strict: bool) -> Bound:
-    """The first instant whose unit begins at, or after, another instant."""
-    unit, (early, late) = call.options[0], locals_of(value, call.zone)
-    begin = after if is_strict else at_or_after
+def _date_trunc_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+    """The instants whose unit begins within a bound."""
+    unit, (early, late) = call.options[0], locals_of(bound.value, call.zone)
     if early == late:
-        return Bound(*instants_of(begin(unit, early), call.zone))
+        return between(*instants_of(first_start(unit, LowerBound(early, bound.is_open)), call.zone))
     slack = (late - early) / 2
-    return Bound(value - slack, instants_of(after(unit, late), call.zone)[1] + slack)
+    return between(bound.value - slack, instants_of(after(unit, late), call.zone)[1] + slack)
 
 
-add("trunc", _trunc_fit, of_values(_trunc), inverse=Inverse(_trunc_bound))
-add("date_trunc", _date_trunc_fit, _date_trunc, inverse=Inverse(_date_trunc_bound))
+add("trunc", _trunc_fit, of_values(_trunc), inverse=Inverse(_trunc_preimage))
+add("date_trunc", _date_trunc_fit, _date_trunc, inverse=Inverse(_date_trunc_preimage))

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
+from anabranch._protocol.expressions.monotonic import LowerBound
+
 _ANY_ZONE = dt.timedelta(hours=18)
 """The largest possible offset of a time zone from UTC (java.time.ZoneOffset)."""
 _CLOCK_CHANGE = dt.timedelta(hours=2)
@@ -130,9 +132,10 @@ def after(unit: str, moment: dt.datetime) -> dt.datetime:
     return dt.datetime(months // 12, months % 12 + 1, 1)
 
 
-def at_or_after(unit: str, moment: dt.datetime) -> dt.datetime:
-    """The first beginning of a unit that is not before a local time."""
-    return moment if floor_to_unit(unit, moment) == moment else after(unit, moment)
+def first_start(unit: str, bound: LowerBound) -> dt.datetime:
+    """The first beginning of a unit within a bound of local times."""
+    is_start = floor_to_unit(unit, bound.value) == bound.value
+    return bound.value if is_start and not bound.is_open else after(unit, bound.value)
 
 
 def midnight(day: dt.date) -> dt.datetime:

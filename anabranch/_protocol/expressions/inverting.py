@@ -1,9 +1,16 @@
-"""Inverting: turns a comparison of a computed value with a literal into a predicate of the underlying column.
+"""Inverting: turns a comparison of a monotonic term with a literal into a predicate of the term's column.
 
-``CAST(at AS DATE) >= '2020-01-02'`` implies that ``at`` is not before midnight, ``id + 1 > 5`` that ``id`` is over 4.
-Knows types and the inverses of the table's entries. Guarantee: a predicate holds for every row, whatever the session's
-settings. If a time zone leaves the bound uncertain, the result combines a certain bound and, with `Unknown`, a possible
-one; if integers may wrap, it is `Unknown`.
+A term is a column, or a monotonic call of a term. ``id + 1 > 5``, for example, becomes ``id > 4`` in these steps:
+
+1. Cast both sides to the type in which Spark compares them (`_cast_both`), so that the literal is a lower bound.
+2. Express the operator by lower bounds, at the literal and over it (`_by_order`).
+3. Take preimages from the outermost call to the column (`_is_within`); `monotonic` draws them.
+4. Where integers may wrap, allow every value (`_guard_overflow`).
+
+A comparison of a column with a literal of its own type needs none of them.
+
+Guarantee: a predicate holds for every row, whatever the session's settings. Where a time zone leaves a preimage
+uncertain, the predicate is `Unknown` between its possible and its certain part.
 """
 
 from __future__ import annotations
@@ -15,11 +22,21 @@ from decimal import Decimal
 from math import ceil, floor
 from typing import Any, TypeAlias
 
-from anabranch._protocol.expressions.casts import CAST
+from anabranch._protocol.expressions.casts import CAST_INVERSE
 from anabranch._protocol.expressions.common_types import is_number
 from anabranch._protocol.expressions.instants import instants_of, is_fixed, local_time, midnight
+from anabranch._protocol.expressions.monotonic import (
+    Bound,
+    Inverse,
+    LowerBound,
+    Preimage,
+    UnaryCall,
+    UpperBound,
+    between,
+    exactly,
+    roughly,
+)
 from anabranch._protocol.expressions.numbers import RANGES
-from anabranch._protocol.expressions.table import Bound, Function, UnaryCall, exactly
 from anabranch._protocol.predicates import (
     And,
     Compare,
@@ -54,9 +71,9 @@ class ColumnTerm:
 
 @dataclass(frozen=True)
 class CallTerm:
-    """A call of an entry that has an inverse; ``inner`` is the varying argument."""
+    """A call that is monotonic in its varying argument, ``inner``."""
 
-    entry: Function
+    inverse: Inverse
     call: UnaryCall
     inner: ColumnTerm | CallTerm
 
@@ -65,18 +82,20 @@ class CallTerm:
         """The type of the value."""
         return self.call.gives
 
+    @property
+    def is_cast(self) -> bool:
+        """Whether it is a cast."""
+        return self.inverse is CAST_INVERSE
+
 
 Term: TypeAlias = ColumnTerm | CallTerm
 
 
-def try_monotonic_term(entry: Function, call: UnaryCall, inner: Term) -> Term | None:
+def try_monotonic_term(inverse: Inverse | None, call: UnaryCall, inner: Term) -> Term | None:
     """A call, if it is monotonic in its argument; else None."""
-    if (
-        entry is CAST and call.gives == inner.type and call.gives != "timestamp"
-    ):  # by a setting, TIMESTAMP is a local time
+    if inverse is CAST_INVERSE and call.gives == inner.type != "timestamp":  # by a setting, that is a local time
         return inner
-    fits = entry.inverse is not None and entry.inverse.fits(inner.type, call.gives)
-    return CallTerm(entry, call, inner) if fits else None
+    return CallTerm(inverse, call, inner) if inverse is not None and inverse.fits(inner.type, call.gives) else None
 
 
 def column_of(term: Term) -> Name:
@@ -123,7 +142,7 @@ def _plain_name(term: Term) -> Name | None:
     """The column of a term that has the column's own values, or the same numbers in a wider type."""
     if isinstance(term, ColumnTerm):
         return term.name
-    is_widened = term.entry is CAST and isinstance(term.inner, ColumnTerm) and is_number(term.type)
+    is_widened = term.is_cast and isinstance(term.inner, ColumnTerm) and is_number(term.type)
     return column_of(term) if is_widened else None
 
 
@@ -151,111 +170,104 @@ def _as_in(term: Term, value: Any) -> Any:
 
 
 def _invert_by_order(term: Term, op: Operator, value: Any, zone: Zone) -> Predicate:
-    term, point = _cast_both(term, value, zone)
-    return _guard_overflow(term, _by_order(term, op, point))
+    term, reaching = _cast_both(term, value, zone)
+    return _guard_overflow(term, _by_order(term, op, reaching))
 
 
-def _by_order(term: Term, op: Operator, point: Bound) -> Predicate:
-    reached = _at_least(term, point)
+def _by_order(term: Term, op: Operator, reaching: Preimage) -> Predicate:
+    """``term op literal``, from the values that are at least the literal."""
+    at_least = _is_in(term, reaching)
     if op in (">=", "<"):
-        return reached if op == ">=" else Not(reached)
-    over = _at_least(term, replace(point, is_strict=True))
+        return at_least if op == ">=" else Not(at_least)
+    over = _is_in(term, reaching.open())
     if op in (">", "<="):
         return over if op == ">" else Not(over)
-    same = And((reached, Not(over)))
+    same = And((at_least, Not(over)))
     if op == "<=>":
         return And((Not(is_null(term)), same))
     return same if op == "=" else Not(same)
 
 
-def _cast_both(term: Term, value: Any, zone: Zone) -> tuple[Term, Bound]:
-    """Cast the term and the literal to the type in which Spark compares them."""
+def _cast_both(term: Term, value: Any, zone: Zone) -> tuple[Term, Preimage]:
+    """Cast the term to the type in which Spark compares it with the literal; returns its values from the literal on."""
     match term.type, value:
         case "date", str():
-            return term, exactly(date_of(value))
+            return term, exactly(LowerBound(date_of(value)))
         case "date", dt.datetime():
-            return _cast_term(term, "timestamp_ntz" if value.tzinfo is None else "timestamp", zone), _at(value)
+            return _cast_term(term, "timestamp_ntz" if value.tzinfo is None else "timestamp", zone), _from(value)
         case "timestamp_ntz", dt.datetime() if value.tzinfo is not None:
-            return _cast_term(term, "timestamp", zone), _at(value)
+            return _cast_term(term, "timestamp", zone), _from(value)
         case "date", dt.date():
-            return term, exactly(value)
+            return term, exactly(LowerBound(value))
         case (("timestamp" | "timestamp_ntz"), (dt.date() | str())):
-            return term, _moment(term.type, value, zone)
+            return term, _from_literal(term.type, value, zone)
     if not (is_number(term.type) and _is_like(term.type, value)):
         raise TypeError(value)
-    return term, exactly(value)
+    return term, exactly(LowerBound(value))
 
 
 def _cast_term(term: Term, to: str, zone: Zone) -> Term:
-    return CallTerm(CAST, UnaryCall(term.type, to, zone=zone), term)
+    return CallTerm(CAST_INVERSE, UnaryCall(term.type, to, zone=zone), term)
 
 
-def _at(moment: dt.datetime) -> Bound:
-    """An instant with its uncertainty, or a local time without a zone."""
+def _from(moment: dt.datetime) -> Preimage:
+    """The timestamps from a literal on, which is an instant, a local time, or a local time of a zone."""
     if moment.tzinfo is None or is_fixed(moment.tzinfo):
-        return exactly(moment)
-    return Bound(*instants_of(moment.replace(tzinfo=None), moment.tzinfo))
+        return exactly(LowerBound(moment))
+    return between(*instants_of(moment.replace(tzinfo=None), moment.tzinfo))
 
 
-def _moment(kind: DataType, value: Any, zone: Zone) -> Bound:
-    if isinstance(value, dt.datetime):
-        local = value
-    elif isinstance(value, dt.date):
-        local = midnight(value)
-    else:
+def _from_literal(kind: DataType, value: Any, zone: Zone) -> Preimage:
+    """The timestamps of a type from a literal of another type on."""
+    if isinstance(value, str):  # by an old setting Spark compares texts, where 00:00:00 is more than no time
         local = local_time(value)
-    if local.tzinfo is not None:
-        return _at(local)
-    is_vague = isinstance(value, str)  # by an old setting Spark compares texts, where 00:00:00 is more than no time
-    if kind == "timestamp_ntz":
-        return Bound(local, local, is_vague=is_vague)
-    return Bound(*instants_of(local, zone), is_vague=is_vague)
+        return roughly(local, local) if kind == "timestamp_ntz" else roughly(*instants_of(local, zone))
+    local = value if isinstance(value, dt.datetime) else midnight(value)
+    if local.tzinfo is not None or kind == "timestamp_ntz":
+        return _from(local)
+    return between(*instants_of(local, zone))
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
-def _at_least(term: Term, bound: Bound) -> Predicate:
-    """``term >= bound``, or ``term > bound``: the certain bound, or else the possible one."""
-    if bound.early == bound.late and not bound.is_vague:
-        return _from(term, bound.early, bound.is_strict)
-    certain, possible = _from(term, bound.late, True), _from(term, bound.early, False)
-    return Or((certain, And((possible, Unknown()))))
+def _is_in(term: Term, values: Preimage) -> Predicate:
+    """Whether a term is in a set of values; uncertain where that set is."""
+    certain = _is_within(term, values.certain)
+    return certain if values.is_exact else Or((certain, And((_is_within(term, values.possible), Unknown()))))
 
 
-def _from(term: Term, value: Any, is_strict: bool) -> Predicate:
-    if isinstance(term, ColumnTerm):
-        return Compare(term.name, ">" if is_strict else ">=", value)
+def _is_within(term: Term, bound: Bound) -> Predicate:
+    """Whether a term is within a bound, as a predicate of its column."""
+    if isinstance(bound, UpperBound):
+        return Not(_is_within(term, bound.complement))
     if term.type in INTEGERS:
-        value = floor(value) if is_strict else ceil(value)
-    assert term.entry.inverse is not None
-    bound = term.entry.inverse.bound(term.call, value, is_strict)
-    if bound.falls:
-        return Not(_at_least(term.inner, replace(bound, is_strict=not bound.is_strict)))
-    return _at_least(term.inner, bound)
+        bound = replace(bound, value=floor(bound.value) if bound.is_open else ceil(bound.value))
+    if isinstance(term, ColumnTerm):
+        return Compare(term.name, ">" if bound.is_open else ">=", bound.value)
+    return _is_in(term.inner, term.inverse.preimage(term.call, bound))
 
 
 def _guard_overflow(term: Term, predicate: Predicate) -> Predicate:
     """The same predicate where no value wraps, `Unknown` where one may."""
-    inside = And(tuple(_inside(term)))
+    inside = And(tuple(_in_domains(term)))
     return Or((And((predicate, inside)), And((Not(inside), Unknown())))) if inside.ps else predicate
 
 
-def _inside(term: Term) -> Iterator[Predicate]:
+def _in_domains(term: Term) -> Iterator[Predicate]:
     """Yield the conditions under which no value wraps, at any step."""
     while isinstance(term, CallTerm):
-        inverse, inner = term.entry.inverse, term.inner
-        if inverse is not None and inverse.safe is not None:
-            (low, high), (least, most) = inverse.safe(term.call), _range(inner)
-            if least is None or least < low:
-                yield _at_least(inner, exactly(low))
-            if most is None or most > high:
-                yield Not(_at_least(inner, exactly(high, is_strict=True)))
-        term = inner
+        inverse, call, term = term.inverse, term.call, term.inner
+        if inverse.domain is not None:
+            (first, last), (least, most) = inverse.domain(call), _range(term)
+            if least is None or least < first:
+                yield _is_within(term, LowerBound(first))
+            if most is None or most > last:
+                yield _is_within(term, UpperBound(last))
 
 
 def _range(term: Term) -> tuple[int | None, int | None]:
     """The least and the greatest integer that a term can be."""
-    if isinstance(term, CallTerm) and term.entry is CAST and term.inner.type in INTEGERS:
+    if isinstance(term, CallTerm) and term.is_cast and term.inner.type in INTEGERS:
         return _range(term.inner)
     return RANGES.get(str(term.type), (None, None))

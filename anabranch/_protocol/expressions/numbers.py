@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -25,19 +24,16 @@ from anabranch._protocol.expressions.common_types import (
     digits_of,
     is_number,
 )
+from anabranch._protocol.expressions.monotonic import Inverse, LowerBound, Preimage, UnaryCall, UpperBound, exactly
 from anabranch._protocol.expressions.rounding import WHOLE_DOUBLE, units
 from anabranch._protocol.expressions.table import (
     Argument,
     ArgumentsNotSupported,
-    Bound,
     Datum,
     Fit,
-    Inverse,
     Kernel,
     Site,
-    UnaryCall,
     add,
-    exactly,
 )
 from anabranch._protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 from anabranch._protocol.unsupported import Unsupported
@@ -232,17 +228,17 @@ RANGES = {kind: (-(1 << bits), (1 << bits) - 1) for kind, bits in zip(INTEGERS, 
 def _inverse(line: Callable[[UnaryCall], tuple[int, int]]) -> Inverse:
     """The inverse of an integer that is a factor times an argument, plus an offset; ``line`` returns both."""
 
-    def bound(call: UnaryCall, value: int, is_strict: bool) -> Bound:
+    def preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
         factor, offset = line(call)
-        at, falls = Fraction(value - offset, factor), factor < 0
-        return exactly(floor(at) if is_strict != falls else ceil(at), is_strict=is_strict, falls=falls)
+        argument = Fraction(bound.value - offset, factor)
+        return exactly((LowerBound if factor > 0 else UpperBound)(argument, bound.is_open))
 
-    def safe(call: UnaryCall) -> tuple[int, int]:
+    def domain(call: UnaryCall) -> tuple[Fraction, Fraction]:
         factor, offset = line(call)
         low, high = sorted(Fraction(limit - offset, factor) for limit in RANGES[str(call.gives)])
-        return ceil(low), floor(high)
+        return low, high
 
-    return Inverse(bound, fits=lambda kind, gives: kind == gives and gives in INTEGERS, safe=safe)
+    return Inverse(preimage, fits=lambda kind, gives: kind == gives and gives in INTEGERS, domain=domain)
 
 
 def _difference(call: UnaryCall) -> tuple[int, int]:

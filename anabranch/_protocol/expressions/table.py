@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from anabranch._protocol.expressions.monotonic import Inverse
 from anabranch._protocol.schema.types import DataType
 
 Datum: TypeAlias = Any
@@ -57,70 +58,6 @@ class Fit:
     options: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class UnaryCall:
-    """A call with one varying argument; all others are constants.
-
-    Attributes:
-        kind: the type of the varying argument.
-        gives: the type of the value.
-        constants: the arguments, with None in the place of the varying one.
-        options: the options for the kernel.
-        zone: the session's time zone, even if its offset changes; None if it is unknown.
-    """
-
-    kind: DataType
-    gives: DataType
-    constants: tuple[Any, ...] = (None,)
-    options: tuple[Any, ...] = ()
-    zone: dt.tzinfo | None = None
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The smallest argument for which a value is at least, or more than, another one.
-
-    Attributes:
-        early, late: before ``early`` the condition certainly fails, behind ``late`` it certainly holds; usually equal.
-        is_strict: whether the condition fails at the bound itself.
-        is_vague: whether it is uncertain at the bound itself.
-        falls: whether the condition holds up to the bound, not from it on.
-    """
-
-    early: Any
-    late: Any
-    is_strict: bool = False
-    is_vague: bool = False
-    falls: bool = False
-
-
-def exactly(value: Any, *, is_strict: bool = False, falls: bool = False) -> Bound:
-    """A bound that is one exact value."""
-    return Bound(value, value, is_strict=is_strict, falls=falls)
-
-
-def _always(kind: DataType, gives: DataType) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Inverse:
-    """Derives a bound on the varying argument from a bound on the value. The value is monotonic in the argument, and
-    NULL exactly where the argument is NULL.
-
-    Attributes:
-        bound: returns the smallest argument for which the value is at least another one, or more (``is_strict``).
-            Raises OverflowError, ValueError, TypeError: the bound is unknown.
-        fits: whether this holds for an argument and a value of these types.
-        safe: returns the first and the last argument for which this holds; beyond them integers wrap, by a setting.
-            None: for all.
-    """
-
-    bound: Callable[[UnaryCall, Any, bool], Bound]
-    fits: Callable[[DataType, DataType], bool] = _always
-    safe: Callable[[UnaryCall], tuple[Any, Any]] | None = None
-
-
 Kernel: TypeAlias = Callable[..., Datum]
 FitRule: TypeAlias = Callable[[Sequence[Argument]], Fit]
 
@@ -135,7 +72,7 @@ class Function:
         kernel: computes the value from the arguments (cast to the types of ``fit``), its type, the options and the
             site.
         is_lazy: whether the kernel gets functions that compute the arguments for some rows, in place of values.
-        inverse: derives bounds for file skipping; None if it has none.
+        inverse: how it is monotonic in one argument; None if in no argument.
     """
 
     name: str
