@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anabranch._log.log import Log
-from anabranch._protocol.actions import compact_json, empty_files
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.actions import compact_json
 from anabranch._protocol.layout.clustering import sql_names
 from anabranch._transaction.commit import CommitResult
+from anabranch._transaction.transaction import CommitInfo
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.insert import Insert, run_insert
-from anabranch.commands.dml.new_table import NewTable, replace_metadata, with_session_defaults
-from anabranch.commands.dml.replaced_rows import EveryRow
+from anabranch.commands.dml.new_rows import NewRows
+from anabranch.commands.dml.new_table import NewTable, with_session_defaults
+from anabranch.commands.dml.replaced_rows import EveryRow, ReplacedRows
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import OWNER, Location, SecretFree, check_empty, open_log
 
@@ -41,20 +44,9 @@ class Create(SecretFree):
         log = open_log(self.table)
         if not log.exists():
             check_empty(log)
-        return run_insert(
-            Insert(
-                log=log,
-                mode="ignore" if self.if_not_exists else "error",
-                new=self.new,
-                stage=lambda metadata: empty_files(),
-                discard=lambda: None,
-                finish=lambda: None,
-                operation="CREATE TABLE",
-                parameters=_parameters(self.new, log),
-                says_mode=False,
-            ),
-            context,
-        )
+        mode = "ignore" if self.if_not_exists else "error"
+        info = CommitInfo("CREATE TABLE", _parameters(self.new, log))
+        return run_insert(Insert(log, mode, self.new, NewRows(), info), context)
 
 
 @dataclass(frozen=True)
@@ -84,23 +76,17 @@ class Replace(SecretFree):
         at = context.snapshot_if_any(log) if self.or_create else context.snapshot(log)
         if at is None:
             check_empty(log)
-        return run_insert(
-            Insert(
-                log=log,
-                mode="overwrite",
-                new=new,
-                stage=lambda metadata: empty_files(),
-                discard=lambda: None,
-                finish=lambda: None,
-                operation="CREATE OR REPLACE TABLE" if self.or_create else "REPLACE TABLE",
-                takes=EveryRow,
-                parameters=_parameters(new, log),
-                at=at,
-                evolve=lambda metadata: replace_metadata(new, metadata, context.runtime),
-                lays_out=True,
-            ),
-            context,
-        )
+        operation = "CREATE OR REPLACE TABLE" if self.or_create else "REPLACE TABLE"
+        info = CommitInfo(operation, _parameters(new, log))
+        return run_insert(Insert(log, "overwrite", new, _EmptyReplacement(), info, at=at, change="replace"), context)
+
+
+class _EmptyReplacement(NewRows):
+    """No rows, which replace every row."""
+
+    def replaced_rows(self, base: Snapshot) -> ReplacedRows:
+        """Every row of the table."""
+        return EveryRow(base)
 
 
 def _parameters(new: NewTable, log: Log) -> dict[str, str]:

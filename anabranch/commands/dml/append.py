@@ -39,9 +39,11 @@ from anabranch._protocol.steps import WRITE_ROWS, Step
 from anabranch._storage.store_settings import bind_context
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import CommitInfo, IdentityUse
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.dml.identity_values import columns_to_generate, provided_columns, reserve
 from anabranch.commands.dml.insert import Insert, run_insert
+from anabranch.commands.dml.new_rows import NewRows, StagedRows
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, open_log
@@ -116,49 +118,39 @@ class Append(SecretFree):
 
     def _once(self, table: pa.Table, context: RunContext) -> CommitResult:
         log = open_log(self.table, self.storage_options)
-        files = _SmallFiles(log, context.runtime)
-
-        def stage(metadata: Metadata) -> pa.Table:
-            rows, rules = files.with_identity_values(table, metadata), rules_of(metadata)
-            return files.write(fit_to_rules(log.table, rows, metadata.schema, rules), metadata)
-
         schema = lambda: all_nullable(from_arrow(table.schema))  # noqa: E731
-        insert = Insert(
-            log=log,
-            mode="append",
-            new=NewTable(schema, self.partition_by, self.properties, cluster_by=self.cluster_by),
-            stage=stage,
-            discard=files.discard,
-            finish=lambda: None,
-            user_metadata=self.user_metadata,
-            txn=self.txn,
-            writer=files.writer,
-            own_numbers=lambda: files.own_numbers,
-            steps=lambda: [Step(WRITE_ROWS)],
-        )
+        new = NewTable(schema, self.partition_by, self.properties, cluster_by=self.cluster_by)
+        info = CommitInfo("WRITE", user_metadata=self.user_metadata)
+        insert = Insert(log, "append", new, _ArrowRows(table, log, context.runtime), info, txn=self.txn)
         committed = run_insert(insert, context)
         return committed or CommitResult(log.snapshot().version, rebased_over=(), attempts=0)
 
 
-class _SmallFiles:
-    """The files of one append."""
+class _ArrowRows(NewRows):
+    """The rows of one append, and their small files."""
 
-    def __init__(self, log: Log, runtime: Runtime) -> None:
-        self._log, self._runtime = log, runtime
+    def __init__(self, rows: pa.Table, log: Log, runtime: Runtime) -> None:
+        self._rows, self._log, self._runtime = rows, log, runtime
         self._names: list[str] = []
-        self.writer = str(runtime.new_id())
-        self.own_numbers: frozenset[str] = frozenset()
+        self._writer = str(runtime.new_id())
 
-    def with_identity_values(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+    def stage(self, metadata: Metadata) -> StagedRows:
+        """Put the files of the rows, fitted to the table."""
+        schema, table = metadata.schema, self._log.table
+        rows = fit_to_rules(table, self._with_identity_values(schema), schema, rules_of(metadata))
+        identity = IdentityUse(self._writer, provided_columns(schema, self._rows.column_names))
+        return StagedRows(self._write(rows, metadata), identity, (Step(WRITE_ROWS),))
+
+    def _with_identity_values(self, schema: Struct) -> pa.Table:
         """The rows with reserved values for the identity columns that they lack."""
-        missing = columns_to_generate(metadata.schema, rows.column_names, self._log.table)
-        self.own_numbers = provided_columns(metadata.schema, rows.column_names)
+        rows = self._rows
+        missing = columns_to_generate(schema, rows.column_names, self._log.table)
         names = [identity.column for identity in missing]
-        for name, values in reserve(self._log, names, len(rows), self.writer, self._runtime).items():
+        for name, values in reserve(self._log, names, len(rows), self._writer, self._runtime).items():
             rows = rows.append_column(name, pa.array(values, pa.int64()))
         return rows
 
-    def write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+    def _write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """Write one file per partition, on a few threads if they are many, and describe them."""
         parts = [part for part in split_by_partition(rows, metadata) if len(part[1])]
         codec = rules_of(metadata).codec

@@ -1,15 +1,15 @@
 """Inserts rows: the common part of append, overwrite and creation.
 
 Knows the definition of a new table, and what an insert reads: an append reads nothing, an overwrite the rows that it
-replaces (`ReplacedRows`). Callers pass in how rows become files (`Stage`), so Spark's writer and the small Arrow writer
-share it.
+replaces (`ReplacedRows`). Callers pass in how rows become files (`NewRows`), so Spark's writer and the small Arrow
+writer share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -27,88 +27,58 @@ from anabranch._protocol.features.widening import check_moments
 from anabranch._protocol.layout.file_sets import Marks
 from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.rules.column_names import check_spelling
-from anabranch._protocol.steps import Step
+from anabranch._storage.contract import Store
 from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
-from anabranch._transaction.rebase import join_transactions
-from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.retry import Runtime
-from anabranch._transaction.transaction import CommitInfo, Declarations, IdentityUse, Transaction
+from anabranch._transaction.transaction import CommitInfo, Declarations, Transaction
 from anabranch.commands.clustering import check_changeable, clustering_of_write, with_clustering
 from anabranch.commands.context import Newest, RunContext
+from anabranch.commands.dml.new_rows import NewRows
 from anabranch.commands.dml.new_table import (
+    MetadataChange,
     NewTable,
     check_columns,
+    evolve_metadata,
     first_protocol,
     match_spelling,
     new_metadata,
     with_session_defaults,
 )
+from anabranch.commands.dml.replaced_rows import NothingReplaced, ReplacedRows
 from anabranch.commands.idempotence import is_written, with_txn
-from anabranch.commands.opening import live_rows
 from anabranch.commands.redoing import with_redone_runs
-from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, whole_table
+from anabranch.commands.sources import VersionsRead, check_newest, whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
-Stage = Callable[[Metadata], pa.Table]
-"""Writes the rows with this metadata and returns the new files; runs twice if a creation race is lost."""
-
-
-class ReplacedRows(RebaseHandler, Protocol):
-    """The rows that an overwrite replaces, as the handler of its transaction."""
-
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """Marks, removals and rewritten files on the base, with their read set.
-
-        Args:
-            adds: the staged files of the new rows.
-            metadata: the metadata with which they were written, which may be new.
-        """
-        ...
-
-    def finish(self) -> None:
-        """Close the staging after the commit."""
-        ...
+_SAYS_NO_MODE = frozenset({"CREATE TABLE", "STREAMING UPDATE"})
+"""Operations whose parameters in the history are without mode and partitioning."""
 
 
 @dataclass(frozen=True)
 class Insert:
-    """An insert about to run: its table, its mode, and how it writes rows; ``discard`` and ``finish`` end its staging.
+    """An insert about to run: its table, its mode, and its rows.
 
     Attributes:
-        takes: makes the handler of the rows that an overwrite replaces.
+        new: the definition of the table, if there is none, or if ``change`` replaces it.
+        info: its operation, its parameters besides mode and partitioning, and the user's metadata.
         txn: the application transaction.
-        parameters: parameters in the history, besides mode and partitioning if it ``says_mode``.
         at: the version for which it was parsed; None: there was no table.
-        reads: returns the versions of the table from which the rows were computed; if any, every change may conflict.
-        writer: the name under which identity values are reserved.
-        own_numbers: returns, once rows are staged, the identity columns for which they brought values.
-        steps: returns, once rows are staged, the steps that wrote them.
-        evolve: returns the table's metadata with the changes that the rows require; the same if none.
-        lays_out: the partitioning and clustering of ``new`` replace the table's.
+        change: its change of the metadata of a table; if None, there is none.
+        casts: values of other types than the table's are cast, so columns of other types need no change.
     """
 
     log: Log
     mode: str
     new: NewTable
-    stage: Stage
-    discard: Callable[[], None]
-    finish: Callable[[], None]
-    operation: str = "WRITE"
-    user_metadata: str | None = None
-    takes: Callable[[Snapshot], ReplacedRows] | None = None
+    rows: NewRows
+    info: CommitInfo
     txn: AppTransaction | None = None
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    says_mode: bool = True
     at: Snapshot | Newest | None = "newest"
-    reads: Callable[[Snapshot | None], VersionsRead] = lambda seen: NO_VERSIONS
-    writer: str | None = None
-    own_numbers: Callable[[], frozenset[str]] = frozenset
-    steps: Callable[[], Sequence[Step]] = tuple
-    evolve: Callable[[Metadata], Metadata] | None = None
-    lays_out: bool = False
+    change: MetadataChange | None = None
+    casts: bool = False
 
 
 def run_insert(insert: Insert, context: RunContext) -> CommitResult | None:
@@ -139,58 +109,90 @@ class _CreationRaceLost(Exception):
 
 def _once(insert: Insert, context: RunContext) -> CommitResult | None:
     runtime = context.runtime
-    snapshot = insert.log.newest() if insert.at == "newest" else insert.at
-    if is_written(insert.txn, snapshot, runtime.now_ms()):
+    base = insert.log.newest() if insert.at == "newest" else insert.at
+    if not _has_work(insert, base, runtime):
         return None
-    if snapshot is not None and insert.mode in ("error", "errorifexists"):
-        raise TableAlreadyExists(table=insert.log.table)
-    if snapshot is not None and insert.mode == "ignore":
-        return None
-    read = insert.reads(snapshot)
-    if snapshot is not None:
-        check_newest(read, insert.log, snapshot, insert.operation, runtime)
+    read = insert.rows.versions_read(base)
+    if base is not None:
+        check_newest(read, insert.log, base, insert.info.operation, runtime)
     began = runtime.now_ms()
-    ours = _transaction(insert, snapshot, runtime)
-    handler = InsertHandler(insert, snapshot, read)
+    ours = _creation(insert, runtime) if base is None else _on_table(insert, base, runtime)
+    replaced = NothingReplaced() if base is None else insert.rows.replaced_rows(base)
+    handler = InsertHandler(insert.rows, replaced, read, insert.log.store)
     reach("read")
-    try:
-        ours = with_txn(with_redone_runs(handler.stage(ours, runtime), runtime), insert.txn, began)
-        reach("staged")
-    except BaseException:  # an interrupt too: no commit references the staged files
-        handler.discard()
-        raise
-    ours = ours.with_metrics(executionTimeMs=runtime.now_ms() - began)
-    try:
-        committed = commit(ours, insert.log, handler, context.policy(blind=ours.is_blind), runtime)
-    except ProtocolChangedException as lost:
-        if snapshot is None and lost.facts.get("txn_id") == ours.txn_id:
-            raise _CreationRaceLost(lost) from None
-        raise
+    ours = _stage(insert, ours, handler, began, runtime)
+    committed = _commit(insert, ours, handler, context)
     handler.finish()
     return committed
 
 
-def _transaction(insert: Insert, snapshot: Snapshot | None, runtime: Runtime) -> Transaction:
-    """The transaction before its files are staged."""
-    if snapshot is None:
-        return _creation(insert, runtime)
-    overwrites = insert.takes is not None
-    check_changeable(snapshot, "overwrite", changes_rows=overwrites)
-    ours = Transaction.on(
-        snapshot,
-        str(runtime.new_id()),
-        CommitInfo(insert.operation, user_metadata=insert.user_metadata),
-        identity=IdentityUse(writer=insert.writer),
-    )
-    ours = (
-        ours if insert.evolve is None else with_metadata(ours, insert.evolve(snapshot.metadata), insert.new.properties)
-    )
-    after = ours.says.metadata or snapshot.metadata
-    check_metadata(after, snapshot.table)
-    check_recordable(after)
-    _check_layout(insert.new, snapshot.table, after)
-    ours = replace(ours, info=replace(ours.info, parameters=_parameters(insert, after.partition_columns)))
-    return with_clustering(ours, clustering_of_write(insert.new.cluster_by, after, snapshot, lays_out=insert.lays_out))
+def _has_work(insert: Insert, base: Snapshot | None, runtime: Runtime) -> bool:
+    """Whether there is something to do. Raises TableAlreadyExists: mode ``error`` and there is a table."""
+    if is_written(insert.txn, base, runtime.now_ms()):
+        return False
+    if base is not None and insert.mode in ("error", "errorifexists"):
+        raise TableAlreadyExists(table=insert.log.table)
+    return base is None or insert.mode != "ignore"
+
+
+def _stage(insert: Insert, ours: Transaction, handler: InsertHandler, began: int, runtime: Runtime) -> Transaction:
+    """The transaction as it is before any winner is read."""
+    try:
+        ours = _with_batch_counts(insert, handler.stage(ours, runtime))
+        ours = with_txn(with_redone_runs(ours, runtime), insert.txn, began)
+        reach("staged")
+    except BaseException:  # an interrupt too: no commit references the staged files
+        handler.discard()
+        raise
+    return ours.with_metrics(executionTimeMs=runtime.now_ms() - began)
+
+
+def _with_batch_counts(insert: Insert, ours: Transaction) -> Transaction:
+    """The transaction with the further metrics of delta-spark for an appended batch; the commit adds those of a
+    replacing one.
+    """
+    replaces = insert.mode == "overwrite" and ours.base is not None
+    if replaces or insert.info.operation not in _SAYS_NO_MODE:
+        return ours
+    return ours.with_metrics(numAddedFiles=len(ours.does.adds), numRemovedFiles=0)
+
+
+def _commit(insert: Insert, ours: Transaction, handler: InsertHandler, context: RunContext) -> CommitResult:
+    try:
+        return commit(ours, insert.log, handler, context.policy(blind=ours.is_blind), context.runtime)
+    except ProtocolChangedException as lost:
+        if ours.base is None and lost.facts.get("txn_id") == ours.txn_id:
+            raise _CreationRaceLost(lost) from None
+        raise
+
+
+def _on_table(insert: Insert, base: Snapshot, runtime: Runtime) -> Transaction:
+    """The transaction that inserts into a table, before its files are staged."""
+    check_changeable(base, "overwrite", changes_rows=insert.mode == "overwrite")
+    ours = Transaction.on(base, str(runtime.new_id()), insert.info)
+    named_in_errors = None if insert.casts else base.table
+    metadata = evolve_metadata(insert.new, base.metadata, insert.change, named_in_errors, runtime)
+    ours = with_metadata(ours, metadata, insert.new.properties)
+    check_metadata(metadata, base.table)
+    check_recordable(metadata)
+    _check_layout(insert.new, base.table, metadata)
+    ours = replace(ours, info=_info(insert, metadata))
+    lays_out = insert.change in ("overwrite", "replace")
+    return with_clustering(ours, clustering_of_write(insert.new.cluster_by, metadata, base, lays_out=lays_out))
+
+
+def _creation(insert: Insert, runtime: Runtime) -> Transaction:
+    """The transaction that creates a table, before its files are staged."""
+    new, table = with_session_defaults(insert.new), insert.log.table
+    metadata = new_metadata(new, runtime)
+    note(table, -1, metadata.configuration)
+    check_metadata(metadata, table)
+    check_recordable(metadata)
+    protocol = first_protocol(table, new, metadata)
+    check_writable(table, protocol, metadata)
+    says = Declarations(metadata=metadata, protocol=protocol)
+    created = Transaction.on(None, str(runtime.new_id()), _info(insert, metadata), table=table, says=says)
+    return with_clustering(created, clustering_of_write(insert.new.cluster_by, metadata))
 
 
 def with_metadata(ours: Transaction, metadata: Metadata, properties: Mapping[str, str] = NO_REQUESTS) -> Transaction:
@@ -215,28 +217,6 @@ def with_metadata(ours: Transaction, metadata: Metadata, properties: Mapping[str
     return replace(ours, says=replace(ours.says, metadata=metadata, protocol=protocol))
 
 
-def _creation(insert: Insert, runtime: Runtime) -> Transaction:
-    """The transaction that creates a table."""
-    new = with_session_defaults(insert.new)
-    metadata = new_metadata(new, runtime)
-    note(insert.log.table, -1, metadata.configuration)
-    check_metadata(metadata, insert.log.table)
-    check_recordable(metadata)
-    note(insert.log.table, -1, metadata.configuration)
-    protocol = first_protocol(insert.log.table, new, metadata)
-    check_writable(insert.log.table, protocol, metadata)
-    created = Transaction.on(
-        None,
-        str(runtime.new_id()),
-        CommitInfo(
-            insert.operation, _parameters(insert, metadata.partition_columns), user_metadata=insert.user_metadata
-        ),
-        table=insert.log.table,
-        says=Declarations(metadata=metadata, protocol=protocol),
-    )
-    return with_clustering(created, clustering_of_write(insert.new.cluster_by, metadata))
-
-
 def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
     """Raises InvalidOption if the requested partitioning is not the table's."""
     requested, columns = new.partition_columns, metadata.partition_columns
@@ -246,90 +226,66 @@ def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
         raise InvalidOption(option="partitionBy", value=list(requested), reason=reason)
 
 
-def _parameters(insert: Insert, partition_columns: tuple[str, ...]) -> dict[str, str]:
-    if not insert.says_mode:
-        return dict(insert.parameters)
+def _info(insert: Insert, metadata: Metadata) -> CommitInfo:
+    """The entry in the history of an insert into a table with this metadata."""
+    if insert.info.operation in _SAYS_NO_MODE:
+        return insert.info
     names = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}
     mode = names.get(insert.mode, "ErrorIfExists")
-    return {"mode": mode, "partitionBy": compact_json(list(partition_columns)), **insert.parameters}
-
-
-def _metrics(adds: pa.Table) -> dict[str, int]:
-    return {
-        "numFiles": len(adds),
-        "numOutputRows": live_rows(adds) or 0,
-        "numOutputBytes": sum(adds["size"].to_pylist()),
-    }
+    layout = {"mode": mode, "partitionBy": compact_json(list(metadata.partition_columns))}
+    return replace(insert.info, parameters={**layout, **insert.info.parameters})
 
 
 class InsertHandler:
-    """The handler of an insert: of the rows that it replaces, and of its new files. An append selects no row, unless
-    its rows come from the table.
+    """The handler of an insert: of its new rows, and of the rows that they replace.
+
+    If the new rows come from the table, any row may conflict with them.
     """
 
-    def __init__(self, insert: Insert, snapshot: Snapshot | None, read: VersionsRead) -> None:
-        self._insert, self._snapshot, self._read = insert, snapshot, read
-        self._taking = insert.takes(snapshot) if insert.takes is not None and snapshot is not None else None
+    def __init__(self, rows: NewRows, replaced: ReplacedRows, read: VersionsRead, store: Store) -> None:
+        self._rows, self._replaced, self._read, self._store = rows, replaced, read, store
 
     def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
         """The transaction with its new rows, and without those that they replace."""
-        metadata = ours.metadata
-        assert metadata is not None, "a transaction that creates a table brings its metadata"
-        adds = self._insert.stage(metadata)
-        ours = replace(
-            ours,
-            does=replace(ours.does, adds=adds),
-            identity=replace(ours.identity, own_numbers=self._insert.own_numbers()),
-        ).with_metrics(**_metrics(adds), **self._batch_metrics(adds))
-        ours = ours.with_steps(self._insert.steps())
-        if self._taking is not None:
-            replaced = self._taking.take(adds, metadata, runtime)
-            ours = replace(join_transactions(ours, replaced), reads=replaced.reads)
-        if self._snapshot is None or self._read.oldest is None:
+        assert ours.metadata is not None, "a transaction that creates a table brings its metadata"
+        staged = self._rows.stage(ours.metadata)
+        ours = replace(ours, does=replace(ours.does, adds=staged.adds), identity=staged.identity)
+        ours = ours.with_metrics(**staged.metrics).with_steps(staged.steps)
+        ours = self._replaced.with_removals(ours, runtime)
+        if ours.base is None or self._read.oldest is None:
             return ours
-        return replace(ours, reads=whole_table(self._snapshot, held=self._read.held))
-
-    def _batch_metrics(self, adds: pa.Table) -> dict[str, int]:
-        """The further metrics of delta-spark for an appended batch; the commit adds those of a replacing one."""
-        if self._insert.says_mode or self._taking is not None:
-            return {}
-        return {"numAddedFiles": len(adds), "numRemovedFiles": 0}
+        return replace(ours, reads=whole_table(ours.base, held=self._read.held))
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
-        return vector_of(self._insert.log.store, file)
+        return vector_of(self._store, file)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold rows to replace; all files if the new rows were computed from the table's."""
-        if self._read.oldest is not None:
-            return files
-        return self._taking.could_match(files) if self._taking else files.slice(0, 0)
+        return files if self._read.oldest is not None else self._replaced.could_match(files)
 
     def matches(self, files: pa.Table) -> Marks:
         """The rows to replace."""
-        return self._taking.matches(files) if self._taking else {}
+        return self._replaced.matches(files)
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """Replace these rows too, which blind appends added that come before this overwrite in the serial order."""
-        assert self._taking is not None, "an append selects no row"
-        return self._taking.redo(files, rows)
+        return self._replaced.redo(files, rows)
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of a few rows that would have been replaced."""
-        return self._taking.sample(file, rows) if self._taking else []
+        return self._replaced.sample(file, rows)
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """A condition that would narrow the rows to replace."""
-        return self._taking.narrower(ours, file) if self._taking else None
+        return self._replaced.narrower(ours, file)
 
     def discard(self) -> None:
         """Remove what was staged."""
-        self._insert.discard()
-        if self._taking is not None:
-            self._taking.discard()
+        self._rows.discard()
+        self._replaced.discard()
 
     def finish(self) -> None:
         """Close the staging after the commit."""
-        self._insert.finish()
-        if self._taking is not None:
-            self._taking.finish()
+        self._rows.finish()
+        self._replaced.finish()

@@ -20,13 +20,11 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import FileRow, Metadata
 from anabranch._protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.layout.file_sets import FileSet, Marks, union_of
 from anabranch._protocol.layout.paths import store_name
 from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.rules.allowed import check_metadata
-from anabranch._protocol.schema.evolution import evolve_schema
 from anabranch._protocol.schema.types import Struct
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import reach
@@ -44,6 +42,7 @@ from anabranch.commands.dml.identity_values import (
     with_reserved_values,
 )
 from anabranch.commands.dml.insert import with_metadata
+from anabranch.commands.dml.new_table import merge_columns
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, open_log
@@ -144,12 +143,9 @@ class MergeResult(ShownAsTable):
 
 def _evolve_metadata(merge: Merge, snapshot: Snapshot, runtime: Runtime) -> Metadata:
     """The table's metadata after the MERGE."""
-    schema = snapshot.schema
-    if merge.schema is not None:
-        schema = evolve_schema(widen_to_rows(snapshot.metadata, merge.schema), merge.schema, snapshot.table)
-    if schema == snapshot.schema:
+    if merge.schema is None:
         return snapshot.metadata
-    return snapshot.metadata.with_schema(schema, runtime.new_id)
+    return merge_columns(snapshot.metadata, merge.schema, snapshot.table, runtime)
 
 
 class MergeHandler(RowRebaseHandler):

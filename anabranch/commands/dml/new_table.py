@@ -1,4 +1,4 @@
-"""The metadata and the protocol with which a table is created or replaced.
+"""The metadata and the protocol with which a table is created, evolved or replaced.
 
 Knows columns, properties and features; no row and no commit.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from anabranch._protocol import iceberg
 from anabranch._protocol.actions import Metadata
@@ -19,19 +20,24 @@ from anabranch._protocol.features.requested_by_properties import (
 )
 from anabranch._protocol.features.row_tracking import with_columns
 from anabranch._protocol.features.table_features import protocol_for, required_features
+from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.clustering import Path
 from anabranch._protocol.properties import IGNORE_DEFAULTS, Properties, check_retention, extract_description, validate
 from anabranch._protocol.rules.column_names import check_spelling
 from anabranch._protocol.rules.identity import STEP, keep_assigned_values
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
-from anabranch._protocol.schema.column_mapping import highest_number, is_mapped
-from anabranch._protocol.schema.keys import check_keys
+from anabranch._protocol.schema.column_mapping import highest_number, inherit_mapping, is_mapped
+from anabranch._protocol.schema.evolution import evolve_schema
+from anabranch._protocol.schema.keys import check_keys, without_invalid_keys
 from anabranch._protocol.schema.leaves import check_stats_columns
 from anabranch._protocol.schema.types import VOID, Struct, schema_json
 from anabranch._protocol.session_settings import current
 from anabranch._transaction.retry import Runtime
 from anabranch.errors import InvalidOption
+
+MetadataChange = Literal["merge", "overwrite", "replace"]
+"""How an insert changes a table's metadata: it adds columns, replaces columns and partitioning, or replaces all."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,11 @@ class NewTable:
     description: str | None = None
     cluster_by: tuple[Path, ...] | None = None
     bare: bool = False
+
+    @property
+    def columns(self) -> Struct:
+        """The schema, computed if it is a function."""
+        return self.schema() if callable(self.schema) else self.schema
 
 
 def first_protocol(table: str, new: NewTable, metadata: Metadata) -> TableProtocol:
@@ -83,7 +94,7 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     properties = iceberg.with_defaults(without_requests(new.properties))
     validate(properties)
     check_retention(properties)
-    schema = new.schema() if callable(new.schema) else new.schema
+    schema = new.columns
     columns = match_spelling(schema, new.partition_columns or ())
     check_columns(schema, columns, bare=new.bare)
     _check_values(schema)
@@ -103,6 +114,41 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
     metadata = metadata.with_schema(schema, runtime.new_id, named=named) if is_mapped(vectors) else metadata
     check_spelling(metadata)
     return with_columns(metadata, runtime.new_id, old=before)
+
+
+def evolve_metadata(
+    new: NewTable, metadata: Metadata, change: MetadataChange | None, table: str | None, runtime: Runtime
+) -> Metadata:
+    """A table's metadata with the changes that an insert with this definition makes; ``table`` as for `merge_columns`.
+
+    Raises:
+        SchemaMismatch: a column that stays has another type in the rows.
+    """
+    match change:
+        case "merge":
+            return merge_columns(metadata, new.columns, table, runtime)
+        case "overwrite":
+            return _replace_columns(new, metadata, runtime)
+        case "replace":
+            return replace_metadata(new, metadata, runtime)
+    return metadata
+
+
+def merge_columns(metadata: Metadata, rows: Struct, table: str | None, runtime: Runtime) -> Metadata:
+    """A table's metadata with the columns and the wider types of rows; ``table`` as ``where`` of `evolve_schema`."""
+    merged = evolve_schema(widen_to_rows(metadata, rows), rows, table)
+    return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
+
+
+def _replace_columns(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:
+    """A table's metadata with the columns and the partitioning of another definition."""
+    columns = inherit_mapping(new.columns, metadata.schema)
+    changed = metadata if columns == metadata.schema else metadata.with_schema(columns, runtime.new_id)
+    return replace(
+        changed,
+        partition_columns=match_spelling(columns, new.partition_columns or ()),
+        configuration=without_invalid_keys(changed.schema, changed.configuration),
+    )
 
 
 def replace_metadata(new: NewTable, metadata: Metadata, runtime: Runtime) -> Metadata:

@@ -1,13 +1,13 @@
-"""The rows that an overwrite replaces: every row, those that a condition selects, or the partitions of the new rows.
+"""The rows that an insert replaces: none, every row, those that a condition selects, or the partitions of the new rows.
 
-Conflicts are checked as for a DELETE of exactly those (`anabranch.commands.dml.insert.ReplacedRows`).
+Conflicts are checked as for a DELETE of exactly those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from anabranch._log.snapshot import Snapshot
 from anabranch._log.vectors import vector_of
-from anabranch._protocol.actions import FileRow, Metadata
+from anabranch._protocol.actions import FileRow
 from anabranch._protocol.change_feed import INSERT
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import Marks
@@ -23,6 +23,8 @@ from anabranch._protocol.partitions import has_zone, map_column, partition_array
 from anabranch._protocol.predicates import Unknown
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._protocol.steps import FOUND_BY_LOG
+from anabranch._transaction.rebase import join_transactions
+from anabranch._transaction.rebase_handler import NoRows, RebaseHandler
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, ReadSet, Source, Transaction
 from anabranch.commands import conflict_details
@@ -38,19 +40,45 @@ _SHOWN = 10
 """Maximum number of partitions that a message names."""
 
 
+class ReplacedRows(RebaseHandler, Protocol):
+    """The rows that an insert replaces, as a handler of its transaction."""
+
+    def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
+        """The transaction, whose new rows are staged, with marks, removals and rewritten files for the rows of its base
+        that they replace, and with the read set of these.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Close the staging after the commit."""
+        ...
+
+
+class NothingReplaced(NoRows):
+    """Replaces no row, as an append."""
+
+    def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
+        """The same transaction."""
+        return ours
+
+    def finish(self) -> None:
+        """Nothing was staged."""
+
+
 class SelectedRows(ChangeHandler):
     """Deletes the rows that a condition selects, as DELETE does: the handler of ``replaceWhere``."""
 
     def __init__(self, where: Condition, snapshot: Snapshot, engine: Engine, staging: Staging) -> None:
         super().__init__(Change("WRITE", where, None, {}), snapshot, engine, staging)
 
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """The changes of a DELETE; the whole overwrite's metrics include its time."""
+    def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
+        """The transaction with the changes of a DELETE; its own metrics include their time."""
         self.check_settings()
-        self._recorder = ChangeRecorder(self._snapshot, metadata, self._engine, self._staging)
-        self._recorder.note(INSERT, adds)
+        assert ours.metadata is not None, "there is a table, whose rows are replaced"
+        self._recorder = ChangeRecorder(self._snapshot, ours.metadata, self._engine, self._staging)
+        self._recorder.note(INSERT, ours.does.adds)
         part = self.stage(runtime)
-        return part.with_metrics(executionTimeMs=-part.info.metrics["executionTimeMs"])
+        return _join(ours, part.with_metrics(executionTimeMs=-part.info.metrics["executionTimeMs"]))
 
 
 class EveryRow:
@@ -59,9 +87,9 @@ class EveryRow:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """Remove every file."""
-        return self._reading(EVERY_ROW)
+    def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
+        """The transaction, which removes every file."""
+        return self._with_removed_files(ours, EVERY_ROW)
 
     def vector(self, file: FileRow) -> BitMap64:
         """The deleted positions of a file."""
@@ -94,9 +122,10 @@ class EveryRow:
     def finish(self) -> None:
         """Nothing was staged."""
 
-    def _reading(self, condition: Condition) -> Transaction:
+    def _with_removed_files(self, ours: Transaction, where: Condition) -> Transaction:
+        """The transaction, which removes the files to remove, and has read them by a condition."""
         part = self._removal(self.could_match(self._snapshot.files))
-        return replace(part, reads=ReadSet(condition, part.does.removes))
+        return _join(ours, replace(part, reads=ReadSet(where, part.does.removes)))
 
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that only removes these files."""
@@ -122,9 +151,11 @@ class WrittenPartitions(EveryRow):
         self._written: frozenset[Partition] = frozenset()
         self._schema = snapshot.schema
 
-    def take(self, adds: pa.Table, metadata: Metadata, runtime: Runtime) -> Transaction:
-        """Remove every file of these partitions."""
-        self._schema = metadata.schema  # these rows may widen a partition column
+    def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
+        """The transaction, which removes every file of these partitions."""
+        adds = ours.does.adds
+        assert ours.metadata is not None, "there is a table, whose rows are replaced"
+        self._schema = ours.metadata.schema  # these rows may widen a partition column
         self._written = frozenset(self._partitions(adds))
         columns = self._snapshot.partition_columns
         names = dict(zip(self._snapshot.partition_keys, columns, strict=True))
@@ -133,9 +164,8 @@ class WrittenPartitions(EveryRow):
         ]
         text, partition_columns = _condition_text(written), frozenset(columns)
         # The log decides, file by file; the expression is only shown, never evaluated.
-        return self._reading(
-            Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=partition_columns)
-        )
+        where = Condition(text, predicate=Unknown(), row_local=True, expression=text, columns=partition_columns)
+        return self._with_removed_files(ours, where)
 
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files of these partitions."""
@@ -161,6 +191,11 @@ class WrittenPartitions(EveryRow):
         if len(unzoned):
             reason = f"the value {unzoned[0]} of the partition column {name} names no time zone. Use replaceWhere."
             raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
+
+
+def _join(ours: Transaction, removals: Transaction) -> Transaction:
+    """Ours with these removals, and with their read set."""
+    return replace(join_transactions(ours, removals), reads=removals.reads)
 
 
 def _condition_text(partitions: list[Mapping[str, str | None]]) -> str:

@@ -17,14 +17,11 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import AppTransaction, Metadata
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.layout.clustering import Path
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.rules.identity import identities
-from anabranch._protocol.rules.table_rules import rules_of
-from anabranch._protocol.schema.column_mapping import inherit_mapping
-from anabranch._protocol.schema.evolution import all_nullable, evolve_schema
-from anabranch._protocol.schema.keys import without_invalid_keys
+from anabranch._protocol.rules.table_rules import Rules, rules_of
+from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.schema.types import Struct
 from anabranch._protocol.session_settings import current
 from anabranch._protocol.settings import REPLACES_BY_DATA
@@ -32,13 +29,21 @@ from anabranch._protocol.stats.skipping import must_match
 from anabranch._protocol.steps import Step
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import CommitInfo, IdentityUse
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import columns_to_generate, provided_columns, reserve
-from anabranch.commands.dml.insert import MODES, Insert, ReplacedRows, run_insert
-from anabranch.commands.dml.new_table import NewTable, match_spelling, replace_metadata, with_session_defaults
-from anabranch.commands.dml.replaced_rows import EveryRow, SelectedRows, WrittenPartitions
-from anabranch.commands.engine import Backend, Engine, Sources
+from anabranch.commands.dml.insert import MODES, Insert, run_insert
+from anabranch.commands.dml.new_rows import NewRows, StagedRows
+from anabranch.commands.dml.new_table import MetadataChange, NewTable, with_session_defaults
+from anabranch.commands.dml.replaced_rows import (
+    EveryRow,
+    NothingReplaced,
+    ReplacedRows,
+    SelectedRows,
+    WrittenPartitions,
+)
+from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
 from anabranch.commands.redoing import redoable
@@ -128,56 +133,35 @@ class Write(SecretFree):
             TableAlreadyExists: mode ``error`` and there is a table.
             DeltaConcurrentModificationException: it conflicts with a winner.
         """
-        engine, source, runtime = require_engine(engine, self), self.source, context.runtime
+        engine, runtime = require_engine(engine, self), context.runtime
         self._check()
         log = open_log(self.table, self.storage_options)
         base = context.snapshot_if_any(log)
         if self.replace_where is not None and base is not None:
             engine.check(file_set(base, base.files.slice(0, 0)), self.replace_where, None)
         self._check_replaced(log.table, base)
-        checked = self.replace_where if current().checks_replaced or not current().replaces_by_data else None
-        jobs = _Jobs(log, runtime, checked, self)
-
-        def columns() -> Struct:
-            return all_nullable(engine.describe(source))
-
-        new = NewTable(columns, self.partition_by, self.properties, None, self.description, self.cluster_by)
+        rows = _SourceRows(self, engine, log, runtime)
+        info = CommitInfo(self._operation(), self._parameters(), user_metadata=self.user_metadata)
         insert = Insert(
-            log=log,
-            mode=self.mode,
-            new=new,
-            stage=lambda metadata: jobs.stage(engine, source, metadata),
-            discard=jobs.discard,
-            finish=jobs.finish,
-            operation=self._operation(),
-            user_metadata=self.user_metadata,
-            takes=(lambda snapshot: self._taking(snapshot, engine, runtime)) if self.mode == "overwrite" else None,
+            log,
+            self.mode,
+            self._new_table(engine),
+            rows,
+            info,
             txn=application_of(self._txn),
-            parameters=self._parameters(),
-            says_mode=self.batch is None,
             at=base,
-            reads=lambda snapshot: self._versions_read(engine, snapshot),
-            writer=jobs.writer,
-            own_numbers=lambda: jobs.own_numbers,
-            steps=lambda: jobs.steps,
-            evolve=(lambda metadata: self._evolve_metadata(metadata, columns(), log.table, runtime))
-            if self.schema_change
-            else None,
-            lays_out=self._replaces_schema,
+            change=self._metadata_change,
+            casts=self.casts,
         )
-        if self.replaces:
-            replacement = with_session_defaults(replace(new, partition_columns=self.partition_by or ()))
-            evolve = lambda metadata: replace_metadata(replacement, metadata, runtime)  # noqa: E731
-            insert = replace(insert, new=replacement, evolve=evolve, lays_out=True)
         committed = run_insert(insert, context)
         compact_after(committed, base, log, engine, runtime)
         return committed
 
-    def _versions_read(self, engine: Engine, snapshot: Snapshot | None) -> VersionsRead:
-        where, declared = self.replace_where, self.reads_target
-        return versions_read(
-            engine, snapshot, source=self.source, where=where, declared=declared, held=not self.reads_anew
-        )
+    def _new_table(self, engine: Engine) -> NewTable:
+        """The table that it creates, or whose definition replaces the table's."""
+        columns = lambda: all_nullable(engine.describe(self.source))  # noqa: E731
+        new = NewTable(columns, self.partition_by, self.properties, None, self.description, self.cluster_by)
+        return with_session_defaults(replace(new, partition_columns=self.partition_by or ())) if self.replaces else new
 
     @property
     def _txn(self) -> AppTransaction | None:
@@ -238,30 +222,12 @@ class Write(SecretFree):
     def _replaces_schema(self) -> bool:
         return self.schema_change == "overwrite" and self.mode == "overwrite"
 
-    def _evolve_metadata(self, metadata: Metadata, columns: Struct, table: str, runtime: Runtime) -> Metadata:
-        """A table's metadata with the changes that the rows require.
-
-        Raises:
-            SchemaMismatch: a column that stays has another type in the rows.
-        """
-        if self._replaces_schema:
-            return self._replace_columns(metadata, inherit_mapping(columns, metadata.schema), runtime)
-        if self.schema_change != "merge":
-            return metadata
-        merged = evolve_schema(widen_to_rows(metadata, columns), columns, None if self.casts else table)
-        return metadata if merged == metadata.schema else metadata.with_schema(merged, runtime.new_id)
-
-    def _replace_columns(self, metadata: Metadata, columns: Struct, runtime: Runtime) -> Metadata:
-        changed = metadata if columns == metadata.schema else metadata.with_schema(columns, runtime.new_id)
-        configuration = without_invalid_keys(changed.schema, changed.configuration)
-        partitions = match_spelling(columns, self.partition_by or ())
-        return replace(changed, partition_columns=partitions, configuration=configuration)
-
-    def _taking(self, snapshot: Snapshot, engine: Engine, runtime: Runtime) -> ReplacedRows:
-        if self.replace_where is not None:
-            staging = Staging(snapshot.store, str(runtime.new_id()))
-            return SelectedRows(self.replace_where, snapshot, engine, staging)
-        return WrittenPartitions(snapshot) if self.dynamic and snapshot.partition_columns else EveryRow(snapshot)
+    @property
+    def _metadata_change(self) -> MetadataChange | None:
+        """Its change of the table's metadata; only an overwrite replaces columns."""
+        if self.replaces:
+            return "replace"
+        return self.schema_change if self._replaces_schema or self.schema_change == "merge" else None
 
     def _parameters(self) -> dict[str, str]:
         """The parameters in the history: those of a batch, or those besides mode and partitioning."""
@@ -274,52 +240,45 @@ class Write(SecretFree):
         return {**where, "isDynamicPartitionOverwrite": "true"} if self.dynamic else where
 
 
-class _Jobs:
-    """The job folders of one write: one, or two if it lost a creation race. ``where`` must select all rows in them."""
+class _SourceRows(NewRows):
+    """The rows of a write's source. They are staged in one job folder, or in two after a lost creation race."""
 
-    def __init__(self, log: Log, runtime: Runtime, where: Condition | None, write: Write) -> None:
-        self._log, self._runtime, self._where, self._write = log, runtime, where, write
-        self.writer = str(runtime.new_id())
-        self.own_numbers: frozenset[str] = frozenset()
-        self.steps = list[Step]()
+    def __init__(self, write: Write, engine: Engine, log: Log, runtime: Runtime) -> None:
+        self._write, self._engine, self._log, self._runtime = write, engine, log, runtime
+        checks = current().checks_replaced or not current().replaces_by_data
+        self._checked = write.replace_where if checks else None
+        self._writer = str(runtime.new_id())
         self._staging: Staging | None = None
 
-    def stage(self, engine: Engine, source: Any, metadata: Metadata) -> pa.Table:
-        """Write the rows into a new folder and return its files. Raises ReplaceWhereMismatch: ``where`` does not select
-        some row.
-        """
+    def versions_read(self, base: Snapshot | None) -> VersionsRead:
+        """The versions of the table that the source and ``replace_where`` read."""
+        write, where = self._write, self._write.replace_where
+        held, declared = not write.reads_anew, write.reads_target
+        return versions_read(self._engine, base, source=write.source, where=where, declared=declared, held=held)
+
+    def replaced_rows(self, base: Snapshot) -> ReplacedRows:
+        """The rows that an overwrite replaces: of a condition, of partitions, or every row."""
+        where, dynamic = self._write.replace_where, self._write.dynamic
+        if self._write.mode != "overwrite":
+            return NothingReplaced()
+        if where is not None:
+            return SelectedRows(where, base, self._engine, Staging(base.store, str(self._runtime.new_id())))
+        return WrittenPartitions(base) if dynamic and base.partition_columns else EveryRow(base)
+
+    def stage(self, metadata: Metadata) -> StagedRows:
+        """Write the rows into a new folder. Raises ReplaceWhereMismatch: ``replace_where`` does not select some row."""
         staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
         staging.start()
         report_step("writing")
-        source = self._with_identities(engine, source, metadata, staging)
+        source, provided = self._with_identities(metadata.schema, staging)
+        steps, table = list[Step](), self._log.table
+        writer, rules = self._engine.telling(steps.append), self._rules(metadata)
         schema, columns = metadata.schema, metadata.partition_columns
-        table_rules, write = rules_of(metadata), self._write
-        rules = replace(
-            table_rules,
-            optimized_asked=write.optimized,
-            codec=write.codec or table_rules.codec,
-            most_rows=write.most_rows,
-            casts=write.casts,
-            replaceable=write.may_replace_columns,
-        )
-        self.steps.clear()
-        writer = engine.telling(self.steps.append)
-        staging.note(writer.write(source, schema, columns, self._log.table, staging.folder, rules))
+        staging.note(writer.write(source, schema, columns, table, staging.folder, rules))
         adds = staging.collect(metadata)
-        if self._where is not None:
-            check_selected(adds, metadata, self._where, self._log.table, engine)
-        return adds
-
-    def _with_identities(self, engine: Sources, source: Any, metadata: Metadata, staging: Staging) -> Any:
-        """The source with values for the identity columns that it lacks, reserved for exactly its number of rows."""
-        schema, table = metadata.schema, self._log.table
-        provided = engine.describe(source).names if identities(schema) else ()
-        missing, self.own_numbers = columns_to_generate(schema, provided, table), provided_columns(schema, provided)
-        if not missing:
-            return source
-        held_source = engine.hold(source, schema, table, staging.folder)
-        names = [identity.column for identity in missing]
-        return engine.with_numbers(held_source, reserve(self._log, names, held_source.rows, self.writer, self._runtime))
+        if self._checked is not None:
+            check_selected(adds, metadata, self._checked, table, self._engine)
+        return StagedRows(adds, IdentityUse(self._writer, provided), tuple(steps))
 
     def discard(self) -> None:
         """Remove the current folder."""
@@ -331,6 +290,32 @@ class _Jobs:
         if self._staging is not None:
             self._staging.sweep()
             self._staging.finish()
+
+    def _rules(self, metadata: Metadata) -> Rules:
+        """The table's rules with the write's own options."""
+        rules, write = rules_of(metadata), self._write
+        return replace(
+            rules,
+            optimized_asked=write.optimized,
+            codec=write.codec or rules.codec,
+            most_rows=write.most_rows,
+            casts=write.casts,
+            replaceable=write.may_replace_columns,
+        )
+
+    def _with_identities(self, schema: Struct, staging: Staging) -> tuple[Any, frozenset[str]]:
+        """The source with values for the identity columns that it lacks, reserved for exactly its number of rows; and
+        those for which it has its own.
+        """
+        engine, source, table = self._engine, self._write.source, self._log.table
+        given = engine.describe(source).names if identities(schema) else ()
+        missing, provided = columns_to_generate(schema, given, table), provided_columns(schema, given)
+        if not missing:
+            return source, provided
+        held = engine.hold(source, schema, table, staging.folder)
+        names = [identity.column for identity in missing]
+        values = reserve(self._log, names, held.rows, self._writer, self._runtime)
+        return engine.with_numbers(held, values), provided
 
 
 def check_selected(adds: pa.Table, metadata: Metadata, where: Condition, table: str, engine: Backend) -> None:
