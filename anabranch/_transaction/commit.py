@@ -75,28 +75,30 @@ def _commit_with_retries(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy,
     """Read the winners, check for conflicts, rebase and put the commit file; repeat while others take the version."""
     rebase.keep_identity_values()
     looked = (runtime.now_ms(), runtime.seconds())
-    for attempt in _attempts(rebase.ours, put, retry, runtime):
+    for attempt in _attempts(rebase.placed.logical, put, retry, runtime):
         if attempt == 2 and put.has_seen_winner:  # the put has just read the winners, without a pause since
             window = rebase.window
         else:
             looked = (runtime.now_ms(), runtime.seconds())
             window = rebase.look()
-        own = next((winner for winner in window if winner.txn_id == rebase.ours.txn_id), None)
+        ours = rebase.placed.logical
+        own = next((winner for winner in window if winner.txn_id == ours.txn_id), None)
         if own is not None:  # our reply was lost, not our commit
             put.may_stand_at = own.version
-            note_own(rebase.ours, own.version, own.identity[0])
-            return _make_committed(rebase.ours, own.version, attempt - 1)
+            note_own(ours, own.version, own.identity[0])
+            return _make_committed(ours, own.version, attempt - 1)
         rebase.over(window)
-        put.write_vectors(rebase.to_put)
+        ours, to_put = rebase.placed.logical, rebase.placed.physical
+        put.write_vectors(to_put)
         rebase.check_files()
         version = rebase.next_version
-        data = put.commit_file(rebase.to_put, rebase.winners, version)
+        data = put.commit_file(to_put, rebase.winners, version)
         reach("put")
-        if put.at(rebase.to_put, version, data, rebase.look):
-            note_own(rebase.ours, version, len(data))
-            check_stands(rebase.ours, log, version, looked, runtime)
-            write_checksum(rebase.ours, log, rebase.winners, version, data)
-            return _make_committed(rebase.to_put, version, attempt)
+        if put.at(to_put, version, data, rebase.look):
+            note_own(ours, version, len(data))
+            check_stands(ours, log, version, looked, runtime)
+            write_checksum(ours, log, rebase.winners, version, data)
+            return _make_committed(to_put, version, attempt)
     raise rebase.allotted_time_exceeded()
 
 

@@ -41,7 +41,7 @@ from anabranch._transaction.identity_marks import (
 )
 from anabranch._transaction.net_effect import NO_EFFECT, AddedFiles, Change, NetEffect, growth, net_effect
 from anabranch._transaction.rebase_handler import RebaseHandler
-from anabranch._transaction.relocation import Relocation, relocation_of
+from anabranch._transaction.relocation import Relocation, relocation_of, relocations_in
 from anabranch._transaction.transaction import Source, Transaction, is_blind_append, is_vacuum, only_deletes
 from anabranch.errors import (
     ConcurrentAppendException,
@@ -70,19 +70,20 @@ class Clear:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome for a window of winners.
+    """The outcome for a window, up to the first winner that moved rows.
 
     Attributes:
-        outcome: no conflict, rows to redo, or the conflict.
-        behind: the winners that ours follows; it precedes the rest.
-        net: the net effect of ``behind``.
-        then: the next winner, if it only moved rows: ours follows it, and is judged again against the rest.
+        outcome: whether and how ours goes behind the winners ``behind``, whose net effect is ``net``.
+        must_follow: the version of the last winner that ours must stand behind; it precedes all later ones.
+        moves: all winners of the window that moved rows. Ours follows one up to ``must_follow`` and is then judged
+            again; of a later one only the new addresses matter.
     """
 
     outcome: Clear | Redo | Conflict
     behind: Sequence[Commit]
     net: NetEffect
-    then: Relocation | None = None
+    must_follow: int = -1
+    moves: Sequence[Relocation] = ()
 
 
 def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -> Verdict:
@@ -98,23 +99,16 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", reason, reset), (), NO_EFFECT)
     if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    behind, then = window, None
-    if ours.does.groups is None:
-        behind, then = _split_at_relocation(window[: count_winners_to_follow(ours, window)])
+    is_relocation = ours.does.groups is not None
+    followed = window if is_relocation else window[: count_winners_to_follow(ours, window)]
+    moves = () if is_relocation else relocations_in(window)
+    behind = [winner for winner in followed if not moves or winner.version < moves[0].winner.version]
     paths = ours.touched_paths | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, paths)
-    outcome = _judge_rows(ours, net, handler) if ours.does.groups is None else Clear()
+    outcome = Clear() if is_relocation else _judge_rows(ours, net, handler)
     if not isinstance(outcome, Conflict) and (conflict := _find_concurrent_writer(ours, window)):
         outcome = conflict
-    return Verdict(outcome, behind, net, then)
-
-
-def _split_at_relocation(behind: Sequence[Commit]) -> tuple[Sequence[Commit], Relocation | None]:
-    """The winners before the first one that only moved rows, and its relocation."""
-    for place, winner in enumerate(behind):
-        if (relocation := relocation_of(winner)) is not None:
-            return behind[:place], relocation
-    return behind, None
+    return Verdict(outcome, behind, net, followed[-1].version if followed else -1, moves)
 
 
 def _find_concurrent_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | None:

@@ -8,7 +8,8 @@ rows which ours knew as deleted; staged files are never changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from anabranch._transaction.fence import Fence, StagedFileMissing
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import FileGuard, RebaseHandler
 from anabranch._transaction.rebase_limits import BoundedHandler, Bounds, Exceeded
-from anabranch._transaction.relocation import Loaders, Relocation, follow_relocation, rebase_relocation, relocation_of
+from anabranch._transaction.relocation import Loaders, Relocation, follow_relocation, rebase_relocation
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import ReadSet, Source, Transaction
 from anabranch.errors import (
@@ -41,17 +42,43 @@ from anabranch.errors import (
 _CACHED_ORIGINS = 8
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Ours at its place in the order: behind the winners that it must follow, before all later ones.
+
+    Invariant: both transactions change and read the same rows and stand behind the same version. They are one object,
+    unless a winner that ours precedes has moved such rows: it changed nothing, but their addresses.
+
+    Attributes:
+        logical: names rows by their addresses at its place; the next window is judged against it.
+        physical: names rows by their addresses in the newest version; it is put, or else the next window makes another
+            from ``logical``.
+    """
+
+    logical: Transaction
+    physical: Transaction
+
+    @classmethod
+    def at(cls, ours: Transaction) -> Placed:
+        """Ours where no winner that it precedes has moved its rows."""
+        return cls(ours, ours)
+
+    def before(self, moved: Transaction) -> Placed:
+        """Ours still at its place, before a winner that moved its rows; ``moved`` has followed that winner."""
+        stands = replace(moved.stands, rebased_to=self.logical.stands.rebased_to)
+        return replace(self, physical=replace(moved, stands=stands))
+
+
 class Rebase:
     """Ours on its way behind its winners, window after window, from the staged result of a command.
 
     Attributes:
-        ours: as it stands behind the winners that it has to follow; the next window is judged against it.
-        to_put: ours as it will be put, at the addresses that rows have in the newest version.
+        placed: ours, as the last window has placed it.
         winners: all commits since its base that were read, oldest first.
     """
 
     def __init__(self, ours: Transaction, log: Log, handler: RebaseHandler, runtime: Runtime) -> None:
-        self.ours = self.to_put = ours
+        self.placed = Placed.at(ours)
         self.winners: list[Commit] = []
         self._log, self._runtime = log, runtime
         self._handler = BoundedHandler(handler, lambda: _bounds(ours), runtime.seconds)
@@ -63,22 +90,22 @@ class Rebase:
     @property
     def next_version(self) -> int:
         """The version behind all winners."""
-        return (self.winners[-1].version if self.winners else self.ours.stands.rebased_to) + 1
+        return (self.winners[-1].version if self.winners else self.placed.logical.stands.rebased_to) + 1
 
     def keep_identity_values(self) -> None:
         """Keep, in new metadata of ours, the identity values that the table has assigned. Raises InvalidProperty: the
         table's record of them is damaged.
         """
-        base, metadata = self.ours.base, self.ours.says.metadata
-        if base is not None and metadata is not None:
-            says = replace(self.ours.says, metadata=keep_assigned_values(base.metadata, metadata))
-            self.ours = self.to_put = replace(self.ours, says=says)
+        ours = self.placed.logical
+        if ours.base is not None and ours.says.metadata is not None:
+            metadata = keep_assigned_values(ours.base.metadata, ours.says.metadata)
+            self.placed = Placed.at(replace(ours, says=replace(ours.says, metadata=metadata)))
 
     def look(self) -> Sequence[Commit]:
         """The window: all winners since the version that ours stands behind, oldest first. Raises
         ProtocolChangedException: another table stands at this path now.
         """
-        base = self.ours.base
+        base = self.placed.logical.base
         if self.winners:
             position = LogPosition.commit(self.winners[-1], base.metadata.id if base else None)
         else:
@@ -93,7 +120,7 @@ class Rebase:
     @property
     def window(self) -> Sequence[Commit]:
         """The winners that ours does not stand behind yet, as the last look has read them."""
-        return [winner for winner in self.winners if winner.version > self.ours.stands.rebased_to]
+        return self.placed.logical.stands.rest_of(self.winners)
 
     def over(self, window: Sequence[Commit]) -> None:
         """Move ours behind the winners of a window. Raises DeltaConcurrentModificationException: they conflict."""
@@ -112,7 +139,7 @@ class Rebase:
         itself, for any other the fence does. Raises AnabranchError: ours may not be put now.
         """
         guard, fence = self._guard, self._fence
-        conflict = fence.before_put(self.to_put) if guard is None else guard.before_put(self.winners)
+        conflict = fence.before_put(self.placed.physical) if guard is None else guard.before_put(self.winners)
         if conflict is not None:
             raise self.error(conflict)
 
@@ -123,7 +150,7 @@ class Rebase:
 
     def error(self, conflict: Conflict) -> DeltaConcurrentModificationException:
         """The exception for a conflict of ours."""
-        return conflict.error(self.ours, self._handler, self._runtime)
+        return conflict.error(self.placed.logical, self._handler, self._runtime)
 
     def allotted_time_exceeded(self) -> DeltaConcurrentModificationException:
         """The exception for too many winners in too short a time."""
@@ -131,21 +158,25 @@ class Rebase:
         last = self.winners[-1] if self.winners else None
         return self.error(Conflict(ConcurrentWriteException, "ALLOTTED_TIME_EXCEEDED", reason, last))
 
-    # -- over one window
+    # -- over one window: each transform with its time counted and its conflict raised
 
     def _move_over(self, window: Sequence[Commit]) -> None:
-        """Judge ours and carry it over; where winners only moved rows, segment by segment between them."""
-        verdict = self._judge(self.ours, window)
+        """Judge ours and carry it over, segment by segment, each up to a winner that moved rows.
+
+        If ours must stand behind that winner, both states follow it, and ours is judged again, against the rest. Else
+        only the physical state follows.
+        """
+        verdict = self._judge(self.placed.logical, window)
         reach("checked")
-        self._raise_conflict(verdict)
-        ours = self._carry_over(self._restage_threatened(), verdict)
-        while verdict.then is not None:
-            ours = self._follow_relocation(ours, verdict.then)
-            window = [winner for winner in window if winner.version > ours.stands.rebased_to]
-            verdict = self._judge(ours, window)
-            self._raise_conflict(verdict)
-            ours = self._carry_over(ours, verdict)
-        self.ours, self.to_put = ours, self._at_new_addresses(ours, window)
+        placed = self._carry_over(self.placed.logical, verdict)
+        for relocation in verdict.moves:
+            if relocation.winner.version <= verdict.must_follow:
+                ours = self._follow_relocation(placed.logical, relocation)
+                verdict = self._judge(ours, ours.stands.rest_of(window))
+                placed = self._carry_over(ours, verdict)
+            elif placed.logical.refers_to_rows:
+                placed = placed.before(self._follow_relocation(placed.physical, relocation))
+        self.placed = placed
 
     def _judge(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
         try:
@@ -157,27 +188,25 @@ class Rebase:
             conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", reason, window[-1])
             raise self.error(conflict) from error
 
-    def _raise_conflict(self, verdict: Verdict) -> None:
+    def _carry_over(self, ours: Transaction, verdict: Verdict) -> Placed:
         if isinstance(verdict.outcome, Conflict):
             raise self.error(verdict.outcome)
+        ours = self._restage_threatened(ours)
+        # a redo counts its time by itself, a relocation does not
+        with nullcontext() if ours.does.groups is None else self._handler.count_time():
+            return Placed.at(carry_over(ours, verdict, self._handler, self._loaders))
 
-    def _restage_threatened(self) -> Transaction:
+    def _restage_threatened(self, ours: Transaction) -> Transaction:
         """Ours without staged files that a VACUUM may still remove; no VACUUM has listed files that are staged later.
 
         A command that names older files checks them itself (`check_files`): only its vectors are put again.
         """
         if self._guard is not None:
-            return replace(self.ours)
+            return replace(ours)
         try:
-            return self._fence.restage_threatened(self.ours, self.winners)
+            return self._fence.restage_threatened(ours, self.winners)
         except StagedFileMissing as gone:
             raise self.error(gone.conflict) from None
-
-    def _carry_over(self, ours: Transaction, verdict: Verdict) -> Transaction:
-        if ours.does.groups is None:
-            return carry_over(ours, verdict, self._handler, self._loaders)
-        with self._handler.count_time():  # a redo counts its time by itself, a relocation does not
-            return carry_over(ours, verdict, self._handler, self._loaders)
 
     def _follow_relocation(self, ours: Transaction, relocation: Relocation) -> Transaction:
         with self._handler.count_time():
@@ -185,18 +214,6 @@ class Rebase:
         if isinstance(outcome, Conflict):
             raise self.error(outcome)
         return outcome
-
-    def _at_new_addresses(self, ours: Transaction, window: Sequence[Commit]) -> Transaction:
-        """Ours behind winners that it precedes: their changes do not matter, but the new addresses of rows do."""
-        if ours.reads is None and not ours.touched_paths:
-            return ours
-        to_put = ours
-        for winner in window:
-            relocation = relocation_of(winner) if winner.version > ours.stands.rebased_to else None
-            to_put = to_put if relocation is None else self._follow_relocation(to_put, relocation)
-        if to_put is ours:
-            return ours
-        return replace(to_put, stands=replace(to_put.stands, rebased_to=ours.stands.rebased_to))
 
     def _origins(self, path: str) -> pa.Table:
         """The origins of moved rows, if there is time to read them; cached for the next look."""

@@ -64,6 +64,11 @@ def relocation_of(winner: Commit) -> Relocation | None:
     return relocation
 
 
+def relocations_in(window: Sequence[Commit]) -> tuple[Relocation, ...]:
+    """The winners that only moved rows, as relocations, in their order."""
+    return tuple(relocation for winner in window if (relocation := relocation_of(winner)) is not None)
+
+
 _known = per_object("moves of winners")
 """The relocations of winners, which are needed repeatedly."""
 

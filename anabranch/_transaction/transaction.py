@@ -7,7 +7,7 @@ judged by its actions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -168,6 +168,10 @@ class Position:
         """The position behind these versions too, the newest one last."""
         return replace(self, rebased_to=versions[-1], rebased_over=self.rebased_over + versions)
 
+    def rest_of(self, winners: Sequence[Commit]) -> Sequence[Commit]:
+        """The winners that it does not stand behind yet."""
+        return [winner for winner in winners if winner.version > self.rebased_to]
+
 
 @dataclass(frozen=True, eq=False)
 class Transaction:
@@ -251,7 +255,12 @@ class Transaction:
     def is_blind(self) -> bool:
         """Whether it is an append that read nothing of the table and removes nothing."""
         unchanged = self.says.metadata is None and self.says.protocol is None and not self.says.domains
-        return self.reads is None and not self.touched_paths and not self.does.recommits and unchanged
+        return not self.refers_to_rows and not self.does.recommits and unchanged
+
+    @property
+    def refers_to_rows(self) -> bool:
+        """Whether it reads, marks or removes rows of existing files, so that their addresses matter."""
+        return self.reads is not None or bool(self.touched_paths)
 
     @property
     def touched_paths(self) -> frozenset[str]:
