@@ -141,7 +141,7 @@ def _not_repointed(ours: Transaction, verdict: Any, handler: Any) -> Transaction
 
 
 def _vectors_not_joined(ours: Transaction, path: str) -> BitMap64:
-    return BitMap64(ours.does.marks[path])
+    return BitMap64(ours.changes.marks[path])
 
 
 def _still_reading(ours: Transaction, verdict: Any, handler: Any) -> Transaction:
@@ -155,13 +155,13 @@ def _as_if_none_were_dead(group: Any, rows: Any, dead: Any) -> dict[str, BitMap6
 
 def _where_they_were(ours: Transaction, relocation: relocating.Relocation, loaders: Any) -> Transaction:
     """Rows that were moved are thought to need no marks any more."""
-    kept = {path: rows for path, rows in ours.does.marks.items() if path not in relocation.left}
-    sources = {path: source for path, source in ours.does.sources.items() if path not in relocation.left}
+    kept = {path: rows for path, rows in ours.changes.marks.items() if path not in relocation.left}
+    sources = {path: source for path, source in ours.changes.sources.items() if path not in relocation.left}
     version = relocation.winner.version
     return replace(
         ours,
-        does=replace(ours.does, marks=kept, removes=ours.does.removes - relocation.left, sources=sources),
-        stands=replace(ours.stands, rebased_to=version),
+        changes=replace(ours.changes, marks=kept, removes=ours.changes.removes - relocation.left, sources=sources),
+        position=replace(ours.position, rebased_to=version),
     )
 
 
@@ -187,7 +187,9 @@ def _all_but_the_first(window: Callable[..., Any]) -> Callable[..., Any]:
 
 def _without_images(ours: Transaction, extra: Transaction) -> Transaction:
     """What ours changes of blind winners' rows is not recorded."""
-    return _both(ours, replace(extra, does=replace(extra.does, change_files=extra.does.change_files.slice(0, 0))))
+    return _both(
+        ours, replace(extra, changes=replace(extra.changes, change_files=extra.changes.change_files.slice(0, 0)))
+    )
 
 
 _both = rebase.join_transactions

@@ -22,8 +22,8 @@ def stamp(ours: Transaction, *, version: int, previous_ms: int | None, now_ms: i
     """
     later = now_ms if previous_ms is None else max(now_ms, previous_ms + 1)
     timestamp = later if is_enabled(ours.metadata) else None
-    if ours.says.metadata is None:
+    if ours.declarations.metadata is None:
         return ours, timestamp
     before = None if ours.base is None else ours.base.metadata
-    metadata = with_boundary(ours.says.metadata, before, version=version, timestamp=timestamp)
-    return replace(ours, says=replace(ours.says, metadata=metadata)), timestamp
+    metadata = with_boundary(ours.declarations.metadata, before, version=version, timestamp=timestamp)
+    return replace(ours, declarations=replace(ours.declarations, metadata=metadata)), timestamp

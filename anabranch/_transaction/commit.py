@@ -118,7 +118,7 @@ def _attempts(ours: Transaction, put: Put, retry: RetryPolicy, runtime: Runtime)
 
 
 def _make_committed(ours: Transaction, version: int, attempts: int) -> CommitResult:
-    return CommitResult(version, ours.stands.rebased_over, attempts, ours.info.metrics, ours.info.steps)
+    return CommitResult(version, ours.position.rebased_over, attempts, ours.info.metrics, ours.info.steps)
 
 
 def _discard(rebase: Rebase, put: Put, log: Log) -> None:

@@ -45,7 +45,7 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
     """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none. Raises
     StoreError: nothing was committed.
     """
-    vectors = {path: vector for path in sorted(ours.does.marks) if (vector := join_vector(ours, path)) is not None}
+    vectors = {path: vector for path in sorted(ours.changes.marks) if (vector := join_vector(ours, path)) is not None}
     vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partial_vector(ours, row)) is not None}
     if not vectors:
         return VectorFile(None, {})
@@ -68,29 +68,29 @@ def remove_vectors(store: Store, name: str) -> None:
 
 def join_vector(ours: Transaction, path: str) -> BitMap64 | None:
     """The rows of a file that winners or ours delete; None where these are all of its rows."""
-    source = ours.does.sources[path]
-    vector = source.vector | ours.does.marks[path]
+    source = ours.changes.sources[path]
+    vector = source.vector | ours.changes.marks[path]
     return None if len(vector) == num_records(source.row.get("stats")) else vector
 
 
 def buried_files(ours: Transaction) -> list[FileRow]:
     """The new files in which winners have deleted rows."""
-    adds, buried = ours.does.adds, ours.does.buried
+    adds, buried = ours.changes.adds, ours.changes.buried
     files: list[FileRow] = adds.filter(pc.is_in(adds["path"], pa.array(list(buried)))).to_pylist() if buried else []
     return files
 
 
 def _partial_vector(ours: Transaction, row: FileRow) -> BitMap64 | None:
     """The deleted rows of a new file; None where these are all of its rows."""
-    rows = ours.does.buried[row["path"]]
+    rows = ours.changes.buried[row["path"]]
     return None if len(rows) == num_records(row.get("stats")) else rows
 
 
 def _new_files(ours: Transaction, files: pa.Table, vectors: VectorFile) -> pa.Table:
     """The new files as they are committed: with vectors where winners have deleted rows, and without emptied files."""
-    if not ours.does.buried:
+    if not ours.changes.buried:
         return files
-    buried, descriptors = ours.does.buried, vectors.descriptors
+    buried, descriptors = ours.changes.buried, vectors.descriptors
     rows = [row for row in files.to_pylist() if row["path"] not in buried or row["path"] in descriptors]
     return files_table([_with_vector(row, vectors.descriptors.get(row["path"])) for row in rows])
 
@@ -111,22 +111,22 @@ def commit_lines(
     """The lines of the commit file, ``commitInfo`` first; ``ids`` are the row ids for the version that is tried."""
     stamp = {} if in_commit_ms is None else {IN_COMMIT: in_commit_ms}
     yield line("commitInfo", {**stamp, **commit_info(ours, vectors, ids, now_ms=now_ms, user=user)})
-    if ours.says.protocol is not None:
-        yield line("protocol", ours.says.protocol.to_json())
-    if ours.says.metadata is not None:
-        yield line("metaData", ours.says.metadata.to_json())
-    yield from (line("txn", t.to_json()) for t in ours.says.app_transactions)
-    yield from (line("domainMetadata", d.to_json()) for d in (*ours.says.domains, *ids.domains))
+    if ours.declarations.protocol is not None:
+        yield line("protocol", ours.declarations.protocol.to_json())
+    if ours.declarations.metadata is not None:
+        yield line("metaData", ours.declarations.metadata.to_json())
+    yield from (line("txn", t.to_json()) for t in ours.declarations.app_transactions)
+    yield from (line("domainMetadata", d.to_json()) for d in (*ours.declarations.domains, *ids.domains))
     for path in sorted(ours.touched_paths):
-        row = ours.does.sources[path].row
-        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.does.data_change))
+        row = ours.changes.sources[path].row
+        yield line("remove", remove_body(row, deletion_timestamp=now_ms, data_change=ours.changes.data_change))
         if path in vectors.descriptors:
             with_vector = ids.of(_with_new_vector(row, vectors.descriptors[path]))
-            yield line("add", add_body(with_vector, data_change=ours.does.data_change))
+            yield line("add", add_body(with_vector, data_change=ours.changes.data_change))
     for path in sorted(ids.paths_to_recommit(ours)):
-        yield line("add", add_body(ids.of(ours.does.sources[path].row), data_change=False))
-    yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.does.data_change)
-    yield from (line("cdc", cdc_body(file)) for file in ours.does.change_files.to_pylist())
+        yield line("add", add_body(ids.of(ours.changes.sources[path].row), data_change=False))
+    yield from add_lines(_new_files(ours, ids.new_files(ours), vectors), data_change=ours.changes.data_change)
+    yield from (line("cdc", cdc_body(file)) for file in ours.changes.change_files.to_pylist())
 
 
 def commit_info(
@@ -159,13 +159,13 @@ def _tags(ours: Transaction) -> dict[str, str]:
     the backend of each step.
     """
     tags = {
-        "anabranch.cut": str(ours.stands.rebased_to),
-        "anabranch.carriedOver": ",".join(map(str, ours.stands.rebased_over)),
+        "anabranch.cut": str(ours.position.rebased_to),
+        "anabranch.carriedOver": ",".join(map(str, ours.position.rebased_over)),
     }
     if ours.identity.reserved_for is not None:
         tags[RESERVED_FOR] = ours.identity.reserved_for
-    if ours.does.groups is not None:
-        tags[moves.TAG] = moves.to_text(ours.does.groups)
+    if ours.changes.groups is not None:
+        tags[moves.TAG] = moves.to_text(ours.changes.groups)
     if ours.reads is not None:
         tags[READ] = ours.reads.condition.text
         tags["anabranch.rowLocal"] = str(ours.reads.row_local).lower()
@@ -180,29 +180,31 @@ def _metrics(ours: Transaction, vectors: VectorFile) -> dict[str, int]:
     """
     if not ours.touched_paths or "numRemovedFiles" in ours.info.metrics:
         return dict(ours.info.metrics)
-    had_vector = [path for path in ours.touched_paths if ours.does.sources[path].row.get("deletionVector") is not None]
+    had_vector = [
+        path for path in ours.touched_paths if ours.changes.sources[path].row.get("deletionVector") is not None
+    ]
     marked = set(vectors.descriptors)
     removed = ours.touched_paths - marked
-    move_metrics = {} if ours.does.groups is None else _move_metrics(ours)
+    move_metrics = {} if ours.changes.groups is None else _move_metrics(ours)
     return {
         **ours.info.metrics,
         **move_metrics,
         "numRemovedFiles": len(removed),
-        "numAddedFiles": len(ours.does.adds),
-        "numRemovedBytes": sum(ours.does.sources[path].row["size"] for path in removed),
-        "numAddedBytes": sum(ours.does.adds["size"].to_pylist()),
+        "numAddedFiles": len(ours.changes.adds),
+        "numRemovedBytes": sum(ours.changes.sources[path].row["size"] for path in removed),
+        "numAddedBytes": sum(ours.changes.adds["size"].to_pylist()),
         "numDeletionVectorsAdded": len(marked),
         "numDeletionVectorsRemoved": len(had_vector),
         "numDeletionVectorsUpdated": len(marked & set(had_vector)),
-        "numAddedChangeFiles": len(ours.does.change_files),
+        "numAddedChangeFiles": len(ours.changes.change_files),
     }
 
 
 def _move_metrics(ours: Transaction) -> dict[str, int]:
     """The moved rows, the removed rows, and the sizes of the new files."""
-    groups = ours.does.groups or ()
+    groups = ours.changes.groups or ()
     names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
-    sizes = sorted(ours.does.adds["size"].to_pylist())
+    sizes = sorted(ours.changes.adds["size"].to_pylist())
     places = (0, len(sizes) // 4, len(sizes) // 2, len(sizes) * 3 // 4, len(sizes) - 1)
     return {
         **({name: sizes[place] for name, place in zip(names, places, strict=True)} if sizes else {}),

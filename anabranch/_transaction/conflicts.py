@@ -99,11 +99,11 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         return Verdict(Conflict(MetadataChangedException, "METADATA_CHANGE", reason, reset), (), NO_EFFECT)
     if ours.is_blind or ours.identity.reserved_for is not None:
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
-    is_relocation = ours.does.groups is not None
+    is_relocation = ours.changes.groups is not None
     followed = window if is_relocation else window[: count_winners_to_follow(ours, window)]
     moves = () if is_relocation else relocations_in(window)
     behind = [winner for winner in followed if not moves or winner.version < moves[0].winner.version]
-    paths = ours.touched_paths | ours.does.recommits | (ours.reads.files if ours.reads else frozenset())
+    paths = ours.touched_paths | ours.changes.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, paths)
     outcome = Clear() if is_relocation else _judge_rows(ours, net, handler)
     if not isinstance(outcome, Conflict) and (conflict := _find_concurrent_writer(ours, window)):
@@ -115,13 +115,13 @@ def _find_concurrent_writer(ours: Transaction, window: Sequence[Commit]) -> Conf
     """A conflict if ours changes the metadata or protocol, and a winner wrote under the old one. Where ours drops a
     feature, every commit counts, since it may need the feature.
     """
-    if ours.says.metadata is None and ours.says.protocol is None:
+    if ours.declarations.metadata is None and ours.declarations.protocol is None:
         return None
     counts_all = _drops_feature(ours)
     winner = next((commit for commit in window if counts_all or _writes(commit)), None)
     if winner is None:
         return None
-    if ours.says.metadata is None:
+    if ours.declarations.metadata is None:
         reason = "the table was written while its protocol was to be changed"
         return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", reason, winner)
     reason = "the table was written while its metadata was to be changed"
@@ -135,9 +135,9 @@ def _writes(winner: Commit) -> bool:
 
 
 def _drops_feature(ours: Transaction) -> bool:
-    if ours.says.protocol is None or ours.base is None:
+    if ours.declarations.protocol is None or ours.base is None:
         return False
-    return bool(writer_features(ours.base.protocol) - writer_features(ours.says.protocol))
+    return bool(writer_features(ours.base.protocol) - writer_features(ours.declarations.protocol))
 
 
 def count_winners_to_follow(ours: Transaction, window: Sequence[Commit]) -> int:
@@ -201,7 +201,7 @@ def protocol_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def _both_replace(ours: Transaction, winner: Commit) -> bool:
     """Whether both replace the table that ours has read by one that was made at another time."""
-    both = (ours.says.metadata, winner.head.metadata)
+    both = (ours.declarations.metadata, winner.head.metadata)
     return ours.base is not None and all(
         metadata is not None and metadata.created_time != ours.base.metadata.created_time for metadata in both
     )
@@ -219,7 +219,9 @@ def metadata_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote the same domain; the mark of row ids is exempt, since each attempt takes other ids."""
-    common = ({d.domain for d in ours.says.domains} & {d.domain for d in winner.head.domains}) - {row_tracking.DOMAIN}
+    common = ({d.domain for d in ours.declarations.domains} & {d.domain for d in winner.head.domains}) - {
+        row_tracking.DOMAIN
+    }
     if not common:
         return None
     return Conflict(ConcurrentWriteException, "METADATA_CHANGE", f"both wrote the domain {min(common)}", winner)
@@ -227,7 +229,7 @@ def domain_changed(ours: Transaction, winner: Commit) -> Conflict | None:
 
 def same_application(ours: Transaction, winner: Commit) -> Conflict | None:
     """Both wrote for the same application id, as two runs of one stream would."""
-    common = {t.app_id for t in ours.says.app_transactions} & {t.app_id for t in winner.head.app_transactions}
+    common = {t.app_id for t in ours.declarations.app_transactions} & {t.app_id for t in winner.head.app_transactions}
     if not common:
         return None
     return Conflict(ConcurrentTransactionException, "", f"both wrote for the application {min(common)}", winner)
@@ -255,13 +257,13 @@ def marked_rows_are_gone(ours: Transaction, net: NetEffect, handler: RebaseHandl
 def _find_changed_row(ours: Transaction, path: str, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     change = net.changed[path]
     if change.after is None:
-        marks, source = ours.does.marks.get(path), ours.does.sources[path]
+        marks, source = ours.changes.marks.get(path), ours.changes.sources[path]
         count = len(marks) if marks else (num_records(source.row.get("stats")) or 0) - len(source.vector)
         return _row_conflict(ours, change.winners[-1], change.before, marks or _sample_live_rows(source), count)
-    deleted, restored = growth(ours.does.sources[path].vector, handler.vector(change.after))
+    deleted, restored = growth(ours.changes.sources[path].vector, handler.vector(change.after))
     if restored:  # a union of vectors would delete the restored rows again
         return _restored_rows_conflict(ConcurrentDeleteReadException, change, restored)
-    both = deleted if path in ours.does.removes else deleted & ours.does.marks[path]
+    both = deleted if path in ours.changes.removes else deleted & ours.changes.marks[path]
     if not both:
         return None
     return _row_conflict(ours, _find_deleter(change.winners, path, both, handler), change.before, both)

@@ -133,27 +133,28 @@ class Fence:
         self._passed = max(self._passed, winners[-1].version if winners else -1)
         if not starts:
             return ours
-        staged = pa.concat_tables([ours.does.adds, ours.does.change_files])
+        staged = pa.concat_tables([ours.changes.adds, ours.changes.change_files])
         threatened = _find_threatened(_exclude_paths(staged, ours.restated_paths), starts)
         renamed = {row["path"]: self._restage_file(row, start) for row, start in threatened}
-        present = {path: renamed.get(current, current) for path, current in ours.does.restaged.items()}
-        groups = ours.does.groups
+        present = {path: renamed.get(current, current) for path, current in ours.changes.restaged.items()}
+        groups = ours.changes.groups
         does = replace(
-            ours.does,
-            adds=_rename_paths(ours.does.adds, renamed),
-            change_files=_rename_paths(ours.does.change_files, renamed),
+            ours.changes,
+            adds=_rename_paths(ours.changes.adds, renamed),
+            change_files=_rename_paths(ours.changes.change_files, renamed),
             restaged={**present, **renamed},
             groups=None if groups is None else tuple(group.rename_outputs(renamed) for group in groups),
-            buried={renamed.get(path, path): rows for path, rows in ours.does.buried.items()},
+            buried={renamed.get(path, path): rows for path, rows in ours.changes.buried.items()},
         )
-        return replace(ours, does=does)
+        return replace(ours, changes=does)
 
     def before_put(self, ours: Transaction) -> Conflict | None:
         """A conflict where a staged file of ours is gone, as all are where the table's folder was restored from a
         backup. Only one of them is checked, so that a commit takes one more request in all.
         """
         columns = (
-            _exclude_paths(files, ours.restated_paths)["path"] for files in (ours.does.adds, ours.does.change_files)
+            _exclude_paths(files, ours.restated_paths)["path"]
+            for files in (ours.changes.adds, ours.changes.change_files)
         )
         names = (store_name(self._store.url, path.as_py()) for column in columns for path in column)
         name = next((n for n in names if n is not None), None)

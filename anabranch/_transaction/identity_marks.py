@@ -28,7 +28,7 @@ def find_mark_reset(ours: Transaction, window: Sequence[Commit]) -> Commit | Non
     """The first winner whose metadata set the mark of an identity column back: the values between may be ours, and
     would be assigned again.
     """
-    newest = ours.stands.passed or (ours.base.metadata if ours.base is not None else None)
+    newest = ours.position.passed or (ours.base.metadata if ours.base is not None else None)
     for winner in window:
         metadata = winner.head.metadata
         if newest is not None and metadata is not None and reassigns_values(newest, metadata):
@@ -86,7 +86,7 @@ def may_have_uncounted_values(ours: Transaction, winner: Commit) -> bool:
 
 def _may_lie_behind(ours: Transaction, metadata: Metadata, identity: Identity) -> bool:
     """Whether some new file of ours may hold a value that is yet to be assigned."""
-    stated = stats_columns(ours.does.adds["stats"], metadata.schema, [identity.column]).columns[identity.column]
+    stated = stats_columns(ours.changes.adds["stats"], metadata.schema, [identity.column]).columns[identity.column]
     mark = identity.next - identity.step
     if identity.step > 0:
         behind = pc.greater(stated.maximum, mark)

@@ -65,8 +65,8 @@ class Placed:
 
     def before(self, moved: Transaction) -> Placed:
         """Ours still at its place, before a winner that moved its rows; ``moved`` has followed that winner."""
-        stands = replace(moved.stands, rebased_to=self.logical.stands.rebased_to)
-        return replace(self, physical=replace(moved, stands=stands))
+        stands = replace(moved.position, rebased_to=self.logical.position.rebased_to)
+        return replace(self, physical=replace(moved, position=stands))
 
 
 class Rebase:
@@ -90,16 +90,16 @@ class Rebase:
     @property
     def next_version(self) -> int:
         """The version behind all winners."""
-        return (self.winners[-1].version if self.winners else self.placed.logical.stands.rebased_to) + 1
+        return (self.winners[-1].version if self.winners else self.placed.logical.position.rebased_to) + 1
 
     def keep_identity_values(self) -> None:
         """Keep, in new metadata of ours, the identity values that the table has assigned. Raises InvalidProperty: the
         table's record of them is damaged.
         """
         ours = self.placed.logical
-        if ours.base is not None and ours.says.metadata is not None:
-            metadata = keep_assigned_values(ours.base.metadata, ours.says.metadata)
-            self.placed = Placed.at(replace(ours, says=replace(ours.says, metadata=metadata)))
+        if ours.base is not None and ours.declarations.metadata is not None:
+            metadata = keep_assigned_values(ours.base.metadata, ours.declarations.metadata)
+            self.placed = Placed.at(replace(ours, declarations=replace(ours.declarations, metadata=metadata)))
 
     def look(self) -> Sequence[Commit]:
         """The window: all winners since the version that ours stands behind, oldest first. Raises
@@ -120,7 +120,7 @@ class Rebase:
     @property
     def window(self) -> Sequence[Commit]:
         """The winners that ours does not stand behind yet, as the last look has read them."""
-        return self.placed.logical.stands.rest_of(self.winners)
+        return self.placed.logical.position.rest_of(self.winners)
 
     def over(self, window: Sequence[Commit]) -> None:
         """Move ours behind the winners of a window. Raises DeltaConcurrentModificationException: they conflict."""
@@ -172,7 +172,7 @@ class Rebase:
         for relocation in verdict.moves:
             if relocation.winner.version <= verdict.must_follow:
                 ours = self._follow_relocation(placed.logical, relocation)
-                verdict = self._judge(ours, ours.stands.rest_of(window))
+                verdict = self._judge(ours, ours.position.rest_of(window))
                 placed = self._carry_over(ours, verdict)
             elif placed.logical.refers_to_rows:
                 placed = placed.before(self._follow_relocation(placed.physical, relocation))
@@ -193,7 +193,7 @@ class Rebase:
             raise self.error(verdict.outcome)
         ours = self._restage_threatened(ours)
         # a redo counts its time by itself, a relocation does not
-        with nullcontext() if ours.does.groups is None else self._handler.count_time():
+        with nullcontext() if ours.changes.groups is None else self._handler.count_time():
             return Placed.at(carry_over(ours, verdict, self._handler, self._loaders))
 
     def _restage_threatened(self, ours: Transaction) -> Transaction:
@@ -236,14 +236,14 @@ def carry_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, load
     """
     if not verdict.behind:
         return ours
-    if ours.does.groups is not None:
+    if ours.changes.groups is not None:
         return rebase_relocation(ours, verdict.net, verdict.behind, loaders)
     rebased = repoint_sources(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
         rebased = join_transactions(rebased, handler.redo(verdict.outcome.files, verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
     rebased = _pass_metadata(update_read_set(rebased, verdict, handler), verdict)
-    return replace(rebased, stands=rebased.stands.behind(*versions))
+    return replace(rebased, position=rebased.position.behind(*versions))
 
 
 def _pass_metadata(ours: Transaction, verdict: Verdict) -> Transaction:
@@ -251,26 +251,33 @@ def _pass_metadata(ours: Transaction, verdict: Verdict) -> Transaction:
     metadata = [winner.head.metadata for winner in verdict.behind if winner.head.metadata is not None]
     if not metadata:
         return ours
-    ours = replace(ours, stands=replace(ours.stands, passed=metadata[-1]))
-    if ours.says.metadata is None:
+    ours = replace(ours, position=replace(ours.position, passed=metadata[-1]))
+    if ours.declarations.metadata is None:
         return ours
-    return replace(ours, says=replace(ours.says, metadata=keep_assigned_values(metadata[-1], ours.says.metadata)))
+    return replace(
+        ours,
+        declarations=replace(
+            ours.declarations, metadata=keep_assigned_values(metadata[-1], ours.declarations.metadata)
+        ),
+    )
 
 
 def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
     """Ours joined with a redo on files that ours had not touched."""
     assert not ours.touched_paths & extra.touched_paths, "a redo may only touch files that were added since"
     # A redo refers to files of ours by the names under which they were staged.
-    withdrawn = frozenset(ours.does.restaged.get(path, path) for path in extra.does.withdraws)
+    withdrawn = frozenset(ours.changes.restaged.get(path, path) for path in extra.changes.withdraws)
     does = replace(
-        ours.does,
-        marks={**ours.does.marks, **extra.does.marks},
-        removes=ours.does.removes | extra.does.removes,
-        sources={**ours.does.sources, **extra.does.sources},
-        adds=pa.concat_tables([without_withdrawn(ours.does.adds, withdrawn), extra.does.adds]),
-        change_files=pa.concat_tables([without_withdrawn(ours.does.change_files, withdrawn), extra.does.change_files]),
+        ours.changes,
+        marks={**ours.changes.marks, **extra.changes.marks},
+        removes=ours.changes.removes | extra.changes.removes,
+        sources={**ours.changes.sources, **extra.changes.sources},
+        adds=pa.concat_tables([without_withdrawn(ours.changes.adds, withdrawn), extra.changes.adds]),
+        change_files=pa.concat_tables(
+            [without_withdrawn(ours.changes.change_files, withdrawn), extra.changes.change_files]
+        ),
     )
-    together = replace(ours, does=does, reads=_join_reads(ours.reads, extra.reads))
+    together = replace(ours, changes=does, reads=_join_reads(ours.reads, extra.reads))
     return together.with_metrics(**extra.info.metrics).with_steps(extra.info.steps.steps)
 
 
@@ -292,17 +299,17 @@ def repoint_sources(ours: Transaction, verdict: Verdict, handler: RebaseHandler)
     these when the vectors are written (`anabranch._transaction.commit_actions`).
     """
     assert isinstance(verdict.outcome, Clear | Redo)
-    sources, removed = dict(ours.does.sources), set()
-    for path in (ours.touched_paths | ours.does.recommits) & verdict.net.changed.keys():
+    sources, removed = dict(ours.changes.sources), set()
+    for path in (ours.touched_paths | ours.changes.recommits) & verdict.net.changed.keys():
         after = verdict.net.changed[path].after
         if after is None:
             assert path not in ours.touched_paths, "a touched file that is gone is a conflict"
             removed.add(path)
             continue
         vector = handler.vector(after)
-        assert not ours.does.sources[path].vector - vector, "a shrunken vector is a conflict"
-        sources[path] = Source(_with_row_count(after, ours.does.sources[path].row), vector)
-    return replace(ours, does=replace(ours.does, sources=sources, recommits=ours.does.recommits - removed))
+        assert not ours.changes.sources[path].vector - vector, "a shrunken vector is a conflict"
+        sources[path] = Source(_with_row_count(after, ours.changes.sources[path].row), vector)
+    return replace(ours, changes=replace(ours.changes, sources=sources, recommits=ours.changes.recommits - removed))
 
 
 def _with_row_count(after: FileRow, before: FileRow) -> FileRow:

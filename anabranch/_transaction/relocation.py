@@ -127,7 +127,7 @@ def _live_rows(files: pa.Table, records: Mapping[str, int]) -> int:
 
 def follow_relocation(ours: Transaction, relocation: Relocation, loaders: Loaders) -> Transaction | Conflict:
     """Ours behind a relocation, with the rows that it marks, removes and reads at their new addresses."""
-    if ours.does.means_files and ours.touched_paths & relocation.left:
+    if ours.changes.means_files and ours.touched_paths & relocation.left:
         return _conflict(ours, relocation, "rows of files that ours removes were moved to other files")
     try:
         for group in relocation.groups:
@@ -135,12 +135,12 @@ def follow_relocation(ours: Transaction, relocation: Relocation, loaders: Loader
     except (RowsNotLocated, AnabranchError) as error:
         reason = f"rows that ours had read were moved, and cannot be found again: {error}"
         return _conflict(ours, relocation, reason)
-    return replace(ours, stands=ours.stands.behind(relocation.winner.version))
+    return replace(ours, position=ours.position.behind(relocation.winner.version))
 
 
 def _follow_group(ours: Transaction, group: Group, relocation: Relocation, loaders: Loaders) -> Transaction:
     removed, winner = group.paths & relocation.left, relocation.winner
-    ours = replace(ours, does=replace(ours.does, recommits=ours.does.recommits - removed))
+    ours = replace(ours, changes=replace(ours.changes, recommits=ours.changes.recommits - removed))
     if ours.reads is not None:
         ours = replace(ours, reads=_move_reads(ours.reads, removed, group, winner, loaders))
     touched = ours.touched_paths & removed
@@ -149,19 +149,19 @@ def _follow_group(ours: Transaction, group: Group, relocation: Relocation, loade
     rows = {origin.path: _rows_to_remove(ours, origin, loaders) for origin in group.sources if origin.path in touched}
     located = moves.locate_rows(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _load_output(winner, path, loaders) for path in located}
-    sources = {path: source for path, source in ours.does.sources.items() if path not in touched}
-    marks = {path: positions for path, positions in ours.does.marks.items() if path not in touched}
-    does = replace(ours.does, sources={**sources, **outputs}, marks=marks, removes=ours.does.removes - touched)
-    return _delete_rows(replace(ours, does=does), located)
+    sources = {path: source for path, source in ours.changes.sources.items() if path not in touched}
+    marks = {path: positions for path, positions in ours.changes.marks.items() if path not in touched}
+    does = replace(ours.changes, sources={**sources, **outputs}, marks=marks, removes=ours.changes.removes - touched)
+    return _delete_rows(replace(ours, changes=does), located)
 
 
 def _rows_to_remove(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
     """The rows of a file that ours deletes. (Who removes whole files may not have read their vectors.)"""
-    row = ours.does.sources[origin.path].row
+    row = ours.changes.sources[origin.path].row
     if num_records(row.get("stats")) not in (None, origin.records):
         raise RowsNotLocated(f"{origin.path} holds another number of rows than the record of moves states")
-    if origin.path in ours.does.marks:
-        return ours.does.marks[origin.path]
+    if origin.path in ours.changes.marks:
+        return ours.changes.marks[origin.path]
     return _complement(loaders.vector(row), origin.records)
 
 
@@ -176,9 +176,9 @@ def _delete_rows(ours: Transaction, marked: Marks) -> Transaction:
     """Ours with these rows deleted: by removing a file where no other row is left, else by marks, if the table has
     deletion vectors.
     """
-    marks, removes = dict(ours.does.marks), set(ours.does.removes)
+    marks, removes = dict(ours.changes.marks), set(ours.changes.removes)
     for path, rows in marked.items():
-        source = ours.does.sources[path]
+        source = ours.changes.sources[path]
         records = num_records(source.row.get("stats"))
         if rows & source.vector or records is None or rows.max() >= records:
             raise RowsNotLocated(f"a row in {path} was deleted already")
@@ -188,7 +188,7 @@ def _delete_rows(ours: Transaction, marked: Marks) -> Transaction:
             marks[path] = rows
         else:
             raise RowsNotLocated("rows of a file cannot be deleted without deletion vectors")
-    return replace(ours, does=replace(ours.does, marks=marks, removes=frozenset(removes)))
+    return replace(ours, changes=replace(ours.changes, marks=marks, removes=frozenset(removes)))
 
 
 def _move_reads(reads: ReadSet, removed: frozenset[str], group: Group, winner: Commit, loaders: Loaders) -> ReadSet:
@@ -206,7 +206,7 @@ def _move_reads(reads: ReadSet, removed: frozenset[str], group: Group, winner: C
 
 def _conflict(ours: Transaction, relocation: Relocation, reason: str) -> Conflict:
     winner, path = relocation.winner, min(ours.touched_paths & relocation.left, default=None)
-    file = None if path is None else ours.does.sources[path].row
+    file = None if path is None else ours.changes.sources[path].row
     return Conflict(ConcurrentDeleteReadException, "WITHOUT_HINT", reason, winner, file)
 
 
@@ -221,24 +221,24 @@ def rebase_relocation(ours: Transaction, net: NetEffect, behind: Sequence[Commit
     """Ours, which only moves rows, behind winners: rows that they deleted are deleted in its outputs; a group whose
     files others moved, or restored rows in, is left as it is. Raises NothingLeft: of ours nothing remains.
     """
-    assert ours.does.groups is not None, "only a relocation is overtaken"
-    rebased = (_rebase_group(ours, group, net, loaders) for group in ours.does.groups)
+    assert ours.changes.groups is not None, "only a relocation is overtaken"
+    rebased = (_rebase_group(ours, group, net, loaders) for group in ours.changes.groups)
     remaining = [part for part in rebased if part is not None and part.sources]
     if not remaining:
         raise NothingLeft
     outputs = {output.path for part in remaining for output in part.group.outputs}
     sources = {path: source for part in remaining for path, source in part.sources.items()}
-    before = {path: rows for path, rows in ours.does.buried.items() if path in outputs}
-    adds = ours.does.adds
+    before = {path: rows for path, rows in ours.changes.buried.items() if path in outputs}
+    adds = ours.changes.adds
     does = replace(
-        ours.does,
+        ours.changes,
         groups=tuple(part.group for part in remaining),
         sources=sources,
         removes=frozenset(sources),
         adds=adds.filter(pc.is_in(adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
         buried=union_of([before, *(part.buried for part in remaining)]),
     )
-    return replace(ours, does=does, stands=ours.stands.behind(*(winner.version for winner in behind)))
+    return replace(ours, changes=does, position=ours.position.behind(*(winner.version for winner in behind)))
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _rebase_group(ours: Transaction, group: Group, net: NetEffect, loaders: Load
     """A group behind winners; None where it is left alone, since others moved its files too, or restored rows, or
     deleted some while the table has no deletion vectors.
     """
-    sources = {path: ours.does.sources[path] for path in group.paths & ours.does.sources.keys()}
+    sources = {path: ours.changes.sources[path] for path in group.paths & ours.changes.sources.keys()}
     try:
         states = {p: _newest_state(sources[p], net.changed[p], loaders) for p in sources.keys() & net.changed.keys()}
         lost = {path: rows for path, (_, rows) in states.items() if rows}

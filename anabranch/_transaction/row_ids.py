@@ -54,7 +54,7 @@ class RowIds:
 
     def new_files(self, ours: Transaction) -> pa.Table:
         """The new files of ours, as they are committed."""
-        return ours.does.adds if self.adds is None else self.adds
+        return ours.changes.adds if self.adds is None else self.adds
 
     def of(self, file: FileRow) -> FileRow:
         """A file that is added again, as it is committed."""
@@ -62,7 +62,7 @@ class RowIds:
 
     def paths_to_recommit(self, ours: Transaction) -> frozenset[str]:
         """The files that ours would add again only for their ids, and that still lack them."""
-        return ours.does.recommits & self.again.keys()
+        return ours.changes.recommits & self.again.keys()
 
 
 NO_ROW_IDS = RowIds()
@@ -84,21 +84,23 @@ def row_ids(ours: Transaction, winners: Sequence[Commit], version: int) -> RowId
     if protocol is None or metadata is None or not is_supported(protocol):
         return NO_ROW_IDS
     if not assigns(protocol, metadata):
-        has_mark = ours.does.row_mark != NOTHING
+        has_mark = ours.changes.row_mark != NOTHING
         return (
-            RowIds(domains=_mark_domains(_highest_mark(base, winners), ours.does.row_mark)) if has_mark else NO_ROW_IDS
+            RowIds(domains=_mark_domains(_highest_mark(base, winners), ours.changes.row_mark))
+            if has_mark
+            else NO_ROW_IDS
         )
     is_preserved = tracking_columns(protocol, metadata) is not None or not ours.touched_paths
     tags = {PRESERVED: str(is_preserved).lower()}
-    recommitted = sorted(ours.does.recommits | ours.does.marks.keys())
-    rows = [ours.does.sources[path].row for path in recommitted]
+    recommitted = sorted(ours.changes.recommits | ours.changes.marks.keys())
+    rows = [ours.changes.sources[path].row for path in recommitted]
     without_ids = [row for row in rows if row.get("baseRowId") is None or row.get("defaultRowCommitVersion") is None]
-    if not without_ids and not len(ours.does.adds) and ours.does.row_mark == NOTHING:
-        return RowIds(ours.does.adds, tags=tags)
+    if not without_ids and not len(ours.changes.adds) and ours.changes.row_mark == NOTHING:
+        return RowIds(ours.changes.adds, tags=tags)
     before = _highest_mark(base, winners)
     try:
-        files, mark = assign_row_ids(files_table(without_ids), max(before, ours.does.row_mark), version)
-        adds, mark = assign_row_ids(ours.does.adds, mark, version)
+        files, mark = assign_row_ids(files_table(without_ids), max(before, ours.changes.row_mark), version)
+        adds, mark = assign_row_ids(ours.changes.adds, mark, version)
     except OverflowError as error:
         raise CorruptLog(table=ours.table, file=commit_name(version - 1), reason=f"{error}.") from None
     return RowIds(adds, _fields(files), _mark_domains(before, mark), tags)

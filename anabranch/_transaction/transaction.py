@@ -185,10 +185,10 @@ class Transaction:
         resolution: ``file``, ``row`` or ``redo``.
         info: its entry in the history.
         reads: its read set; None when nothing of the table was read, as by a blind append.
-        does: its changes to files.
-        says: its changes to the table's state.
+        changes: its changes to files.
+        declarations: its changes to the table's state.
         identity: its use of identity values.
-        stands: its place in the order of versions.
+        position: its place in the order of versions.
     """
 
     base: Snapshot | None
@@ -198,10 +198,10 @@ class Transaction:
     resolution: str
     info: CommitInfo
     reads: ReadSet | None = None
-    does: Changes = field(default_factory=Changes)
-    says: Declarations = field(default_factory=Declarations)
+    changes: Changes = field(default_factory=Changes)
+    declarations: Declarations = field(default_factory=Declarations)
     identity: IdentityUse = field(default_factory=IdentityUse)
-    stands: Position = field(default_factory=Position)
+    position: Position = field(default_factory=Position)
 
     @classmethod
     def on(
@@ -212,8 +212,8 @@ class Transaction:
         *,
         table: str | None = None,
         reads: ReadSet | None = None,
-        does: Changes | None = None,
-        says: Declarations | None = None,
+        changes: Changes | None = None,
+        declarations: Declarations | None = None,
         identity: IdentityUse | None = None,
     ) -> Transaction:
         """A transaction that has read a snapshot, judged by that version's table properties.
@@ -221,12 +221,12 @@ class Transaction:
         Args:
             base: None where it creates the table: then ``table`` is its URL, and its own metadata has the properties.
         """
-        says = says or Declarations()
+        declarations = declarations or Declarations()
         if base is not None:
             table, properties, version = base.table, base.properties, base.version
         else:
             assert table is not None, "a table that is to be created has a URL"
-            properties, version = Properties(says.metadata.configuration if says.metadata else {}), -1
+            properties, version = Properties(declarations.metadata.configuration if declarations.metadata else {}), -1
         return cls(
             base,
             table,
@@ -235,8 +235,8 @@ class Transaction:
             properties.conflict_resolution,
             info,
             reads,
-            does or Changes(),
-            says,
+            changes or Changes(),
+            declarations,
             identity or IdentityUse(),
             Position(rebased_to=version),
         )
@@ -244,18 +244,20 @@ class Transaction:
     @property
     def metadata(self) -> Metadata | None:
         """The table's metadata after it; None only where it would create a table and declares none."""
-        return self.says.metadata or (None if self.base is None else self.base.metadata)
+        return self.declarations.metadata or (None if self.base is None else self.base.metadata)
 
     @property
     def protocol(self) -> Protocol | None:
         """The table's protocol after it; None only where it would create a table and declares none."""
-        return self.says.protocol or (None if self.base is None else self.base.protocol)
+        return self.declarations.protocol or (None if self.base is None else self.base.protocol)
 
     @property
     def is_blind(self) -> bool:
         """Whether it is an append that read nothing of the table and removes nothing."""
-        unchanged = self.says.metadata is None and self.says.protocol is None and not self.says.domains
-        return not self.refers_to_rows and not self.does.recommits and unchanged
+        unchanged = (
+            self.declarations.metadata is None and self.declarations.protocol is None and not self.declarations.domains
+        )
+        return not self.refers_to_rows and not self.changes.recommits and unchanged
 
     @property
     def refers_to_rows(self) -> bool:
@@ -265,12 +267,12 @@ class Transaction:
     @property
     def touched_paths(self) -> frozenset[str]:
         """The paths of existing files that it marks or removes."""
-        return self.does.removes | frozenset(self.does.marks)
+        return self.changes.removes | frozenset(self.changes.marks)
 
     @lazy
     def restated_paths(self) -> frozenset[str]:
         """The paths of live files that it adds again without removing them."""
-        does, base = self.does, self.base
+        does, base = self.changes, self.base
         if base is None or does.data_change or not base.files_are_loaded:
             return does.recommits
         is_live = pc.is_in(does.adds["path"], value_set=base.files["path"].combine_chunks())
@@ -279,7 +281,7 @@ class Transaction:
     @property
     def only_deletes(self) -> bool:
         """Whether it deletes rows and adds none."""
-        return bool(self.touched_paths) and len(self.does.adds) == 0
+        return bool(self.touched_paths) and len(self.changes.adds) == 0
 
     @property
     def serializable(self) -> bool:
@@ -287,7 +289,11 @@ class Transaction:
 
         A change of metadata is held to this at every level: an append under the old schema cannot stand behind it.
         """
-        must = self.says.metadata is not None or self.says.protocol is not None or bool(self.does.recommits)
+        must = (
+            self.declarations.metadata is not None
+            or self.declarations.protocol is not None
+            or bool(self.changes.recommits)
+        )
         return must or self.isolation == SERIALIZABLE
 
     @property

@@ -82,8 +82,10 @@ def with_clustering(ours: Transaction, columns: Sequence[Path]) -> Transaction:
     if same_clustering(domain, present):
         return ours
     upgraded = with_features(protocol, FEATURES)
-    changed = ours.says.protocol if upgraded == protocol else upgraded
-    return replace(ours, says=replace(ours.says, protocol=changed, domains=(*ours.says.domains, domain)))
+    changed = ours.declarations.protocol if upgraded == protocol else upgraded
+    return replace(
+        ours, declarations=replace(ours.declarations, protocol=changed, domains=(*ours.declarations.domains, domain))
+    )
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class ClusterBy(SecretFree):
         old, new = ",".join(sql_names(base.clustering_columns)), ",".join(sql_names(columns))
         info = CommitInfo("CLUSTER BY", {"oldClusteringColumns": old, "newClusteringColumns": new})
         ours = with_clustering(Transaction.on(base, str(context.runtime.new_id()), info), columns)
-        if not ours.says.domains:
+        if not ours.declarations.domains:
             return None
         reach("staged")
         return commit(ours, log, NoRows(), context.policy(), context.runtime)

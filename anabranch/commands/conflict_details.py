@@ -144,7 +144,7 @@ def partition_condition(snapshot: Snapshot, ours: Transaction, file: FileRow | N
     """
     if file is None or not ours.touched_paths or not may_show(snapshot):
         return None
-    partitions = [_partition(snapshot, ours.does.sources[path].row) for path in sorted(ours.touched_paths)]
+    partitions = [_partition(snapshot, ours.changes.sources[path].row) for path in sorted(ours.touched_paths)]
     other = _partition(snapshot, file)
     for name in snapshot.partition_columns:
         values = list(dict.fromkeys(partition[name] for partition in partitions))

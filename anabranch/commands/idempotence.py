@@ -60,5 +60,7 @@ def with_txn(ours: Transaction, txn: AppTransaction | None, now_ms: int) -> Tran
     return (
         ours
         if txn is None
-        else replace(ours, says=replace(ours.says, app_transactions=(replace(txn, last_updated=now_ms),)))
+        else replace(
+            ours, declarations=replace(ours.declarations, app_transactions=(replace(txn, last_updated=now_ms),))
+        )
     )

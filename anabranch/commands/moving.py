@@ -110,7 +110,7 @@ class MoveHandler(WholeFilesHandler):
             self._staging.txn_id,
             CommitInfo(move.operation, move.parameters, metrics={"executionTimeMs": runtime.now_ms() - began}),
             reads=ReadSet(NO_ROW, paths),
-            does=Changes(
+            changes=Changes(
                 removes=paths,
                 sources={row["path"]: Source(row, self.vector(row)) for row in rows},
                 adds=files_table([self._with_tags(number, row) for number, part in enumerate(parts) for row in part]),

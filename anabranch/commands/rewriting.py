@@ -110,14 +110,14 @@ class RewriteHandler(WholeFilesHandler):
             self._staging.txn_id,
             CommitInfo(plan.operation, plan.parameters, metrics={"numCopiedRows": live}),
             reads=ReadSet(NO_ROW, paths),
-            does=Changes(
+            changes=Changes(
                 removes=paths,
                 sources={row["path"]: Source(row, self.vector(row)) for row in rows},
                 adds=adds,
                 data_change=False,
                 means_files=True,
             ),
-            says=Declarations(metadata=plan.metadata, protocol=plan.protocol),
+            declarations=Declarations(metadata=plan.metadata, protocol=plan.protocol),
         )
         columns = snapshot.clustering_columns
         ours = self._with_steps(ours)

@@ -200,7 +200,7 @@ def stage_and_commit(
     except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()
         raise
-    if not ours.touched_paths and len(ours.does.adds) == 0 and ours.says.metadata is None and txn is None:
+    if not ours.touched_paths and len(ours.changes.adds) == 0 and ours.declarations.metadata is None and txn is None:
         handler.discard()
         return ours, None
     try:
@@ -288,7 +288,7 @@ class ChangeHandler(RowRebaseHandler):
                 change.parameters,
                 metrics={change.changed_rows_metric: selected, "numCopiedRows": copied},
             ),
-            does=Changes(
+            changes=Changes(
                 marks={path: rows for path, rows in marks.items() if path not in removed},
                 removes=frozenset(removed),
                 sources={row["path"]: Source(row, self.vector(row)) for row in changed_files},

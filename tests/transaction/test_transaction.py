@@ -117,13 +117,13 @@ def test_an_append_that_reads_nothing_is_blind() -> None:
 
 def test_whatever_read_or_takes_away_is_not_blind() -> None:
     assert not replace(BLANK, reads=READS).is_blind
-    assert not replace(BLANK, does=Changes(removes=frozenset({"a"}))).is_blind
+    assert not replace(BLANK, changes=Changes(removes=frozenset({"a"}))).is_blind
 
 
 def test_a_change_of_metadata_is_held_to_serializable() -> None:
     head = commit(metadata(), PROTOCOL).head
-    assert replace(BLANK, says=Declarations(metadata=head.metadata)).serializable
-    assert replace(BLANK, says=Declarations(protocol=head.protocol)).serializable
+    assert replace(BLANK, declarations=Declarations(metadata=head.metadata)).serializable
+    assert replace(BLANK, declarations=Declarations(protocol=head.protocol)).serializable
 
 
 def test_a_transaction_is_judged_by_the_dials_of_its_table_and_stands_behind_its_base(tmp_path: object) -> None:
@@ -132,9 +132,9 @@ def test_a_transaction_is_judged_by_the_dials_of_its_table_and_stands_behind_its
     world.append({"id": 2})
     base = world.log.snapshot()
     read = Transaction.on(base, "id", CommitInfo("X"))
-    made = Transaction.on(None, "id", CommitInfo("X"), table="t", says=Declarations(metadata=base.metadata))
-    assert (read.table, read.stands) == (base.table, Position(rebased_to=1))
-    assert (made.table, made.stands) == ("t", Position(rebased_to=-1))
+    made = Transaction.on(None, "id", CommitInfo("X"), table="t", declarations=Declarations(metadata=base.metadata))
+    assert (read.table, read.position) == (base.table, Position(rebased_to=1))
+    assert (made.table, made.position) == ("t", Position(rebased_to=-1))
     for ours in (read, made):
         assert (ours.isolation, ours.resolution, ours.metadata) == ("Serializable", "file", base.metadata)
 
@@ -247,7 +247,9 @@ class EveryRow:
 def placed(world: World, **parts: Any) -> CommitResult:
     """Commit a transaction that only writes these parts, based on version 0, behind what stands there now."""
     reads = parts.pop("reads", None)
-    ours = Transaction.on(world.log.snapshot(0), "ours", CommitInfo("WRITE"), reads=reads, says=Declarations(**parts))
+    ours = Transaction.on(
+        world.log.snapshot(0), "ours", CommitInfo("WRITE"), reads=reads, declarations=Declarations(**parts)
+    )
     return commit_transaction(ours, world.log, EveryRow(), RetryPolicy(attempts=3), instant())  # type: ignore[arg-type]
 
 

@@ -371,7 +371,7 @@ def run_alteration(
         str(context.runtime.new_id()),
         CommitInfo(change.operation, change.parameters),
         reads=reads,
-        says=Declarations(change.protocol, change.metadata, change.domains),
+        declarations=Declarations(change.protocol, change.metadata, change.domains),
     )
     reach("staged")
     return commit(ours, log, handler, context.policy(), context.runtime)

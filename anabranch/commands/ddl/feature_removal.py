@@ -78,7 +78,7 @@ def _remove_domains(log: Log, context: RunContext) -> bool:
         return False
     info = CommitInfo("REMOVE DOMAIN METADATA", {"domains": compact_json(sorted(base.state.domains))})
     says = Declarations(domains=remove_domains(base, *base.state.domains))
-    ours = Transaction.on(base, str(context.runtime.new_id()), info, says=says)
+    ours = Transaction.on(base, str(context.runtime.new_id()), info, declarations=says)
     commit(ours, log, NoRows(), context.policy(), context.runtime)
     return True
 
@@ -144,8 +144,8 @@ def _remove_row_ids(log: Log, feature: Removable, context: RunContext) -> bool:
         base,
         str(context.runtime.new_id()),
         CommitInfo("ROW TRACKING UNBACKFILL", {"batchId": "0"}),
-        does=Changes(adds=files, data_change=False),
-        says=Declarations(metadata=base.metadata),
+        changes=Changes(adds=files, data_change=False),
+        declarations=Declarations(metadata=base.metadata),
     )
     reach("staged")
     commit(ours, log, NoRows(), context.policy(), context.runtime)

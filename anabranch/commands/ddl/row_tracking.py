@@ -79,7 +79,7 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
     info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
     does = Changes(recommits=frozenset(sources), sources=sources)
-    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, does=does)
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, changes=does)
     reach("staged")
     return commit(ours, log, NoRows(), context.policy(), context.runtime)
 
@@ -89,5 +89,5 @@ def _support(snapshot: Snapshot, log: Log, context: RunContext) -> None:
     check_writable(snapshot.table, snapshot.protocol, snapshot.metadata)
     protocol = with_features(snapshot.protocol, frozenset({ROW_TRACKING}))
     info = CommitInfo("SET TBLPROPERTIES", {"properties": f'{{"delta.feature.{ROW_TRACKING}":"supported"}}'})
-    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, says=Declarations(protocol=protocol))
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, declarations=Declarations(protocol=protocol))
     commit(ours, log, NoRows(), context.policy(), context.runtime)

@@ -124,6 +124,6 @@ def reservation(snapshot: Snapshot, marks: Mapping[str, int], writer: str, runti
         snapshot,
         str(runtime.new_id()),
         CommitInfo(RESERVES, {"columns": ", ".join(sorted(marks))}),
-        says=Declarations(metadata=with_marks(snapshot.metadata, marks)),
+        declarations=Declarations(metadata=with_marks(snapshot.metadata, marks)),
         identity=IdentityUse(reserved_for=writer),
     )

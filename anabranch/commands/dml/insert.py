@@ -154,7 +154,7 @@ def _with_batch_counts(insert: Insert, ours: Transaction) -> Transaction:
     replaces = insert.mode == "overwrite" and ours.base is not None
     if replaces or insert.info.operation not in _SAYS_NO_MODE:
         return ours
-    return ours.with_metrics(numAddedFiles=len(ours.does.adds), numRemovedFiles=0)
+    return ours.with_metrics(numAddedFiles=len(ours.changes.adds), numRemovedFiles=0)
 
 
 def _commit(insert: Insert, ours: Transaction, handler: InsertHandler, context: RunContext) -> CommitResult:
@@ -191,7 +191,7 @@ def _creation(insert: Insert, runtime: Runtime) -> Transaction:
     protocol = first_protocol(table, new, metadata)
     check_writable(table, protocol, metadata)
     says = Declarations(metadata=metadata, protocol=protocol)
-    created = Transaction.on(None, str(runtime.new_id()), _info(insert, metadata), table=table, says=says)
+    created = Transaction.on(None, str(runtime.new_id()), _info(insert, metadata), table=table, declarations=says)
     return with_clustering(created, clustering_of_write(insert.new.cluster_by, metadata))
 
 
@@ -214,7 +214,7 @@ def with_metadata(ours: Transaction, metadata: Metadata, properties: Mapping[str
     check_spelling(metadata, base.metadata)
     check_hidden(metadata)
     check_writable(base.table, protocol or base.protocol, metadata)
-    return replace(ours, says=replace(ours.says, metadata=metadata, protocol=protocol))
+    return replace(ours, declarations=replace(ours.declarations, metadata=metadata, protocol=protocol))
 
 
 def _check_layout(new: NewTable, table: str, metadata: Metadata) -> None:
@@ -249,7 +249,7 @@ class InsertHandler:
         """The transaction with its new rows, and without those that they replace."""
         assert ours.metadata is not None, "a transaction that creates a table brings its metadata"
         staged = self._rows.stage(ours.metadata)
-        ours = replace(ours, does=replace(ours.does, adds=staged.adds), identity=staged.identity)
+        ours = replace(ours, changes=replace(ours.changes, adds=staged.adds), identity=staged.identity)
         ours = ours.with_metrics(**staged.metrics).with_steps(staged.steps)
         ours = self._replaced.with_removals(ours, runtime)
         if ours.base is None or self._read.oldest is None:

@@ -226,7 +226,7 @@ class MergeHandler(RowRebaseHandler):
         counts = {"numTargetRowsInserted": self._insert_count - inserted_before, "numOutputRows": written}
         return replace(
             part,
-            does=replace(part.does, withdraws=withdrawn),
+            changes=replace(part.changes, withdraws=withdrawn),
             info=replace(part.info, metrics={**part.info.metrics, **counts}),
         )
 
@@ -287,7 +287,7 @@ class MergeHandler(RowRebaseHandler):
                 metrics=_counts(joined, inserted=self._insert_count, copied=count_rows(copies)),
             ),
             reads=self._reads(files, joined.matched if matching.inserts else {}),
-            does=Changes(
+            changes=Changes(
                 marks={path: rows for path, rows in joined.marks.items() if path not in removed},
                 removes=frozenset(removed),
                 sources={row["path"]: Source(row, self.vector(row)) for row in changed.files.to_pylist()},

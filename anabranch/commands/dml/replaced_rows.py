@@ -76,7 +76,7 @@ class SelectedRows(ChangeHandler):
         self.check_settings()
         assert ours.metadata is not None, "there is a table, whose rows are replaced"
         self._recorder = ChangeRecorder(self._snapshot, ours.metadata, self._engine, self._staging)
-        self._recorder.note(INSERT, ours.does.adds)
+        self._recorder.note(INSERT, ours.changes.adds)
         part = self.stage(runtime)
         return _join(ours, part.with_metrics(executionTimeMs=-part.info.metrics["executionTimeMs"]))
 
@@ -125,13 +125,13 @@ class EveryRow:
     def _with_removed_files(self, ours: Transaction, where: Condition) -> Transaction:
         """The transaction, which removes the files to remove, and has read them by a condition."""
         part = self._removal(self.could_match(self._snapshot.files))
-        return _join(ours, replace(part, reads=ReadSet(where, part.does.removes)))
+        return _join(ours, replace(part, reads=ReadSet(where, part.changes.removes)))
 
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that only removes these files."""
         sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
         does = Changes(removes=frozenset(sources), sources=sources)
-        return Transaction.on(self._snapshot, "", CommitInfo(""), does=does).with_steps([FOUND_BY_LOG])
+        return Transaction.on(self._snapshot, "", CommitInfo(""), changes=does).with_steps([FOUND_BY_LOG])
 
     def _live(self, row: FileRow) -> BitMap64:
         records = num_records(row.get("stats"))
@@ -153,7 +153,7 @@ class WrittenPartitions(EveryRow):
 
     def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
         """The transaction, which removes every file of these partitions."""
-        adds = ours.does.adds
+        adds = ours.changes.adds
         assert ours.metadata is not None, "there is a table, whose rows are replaced"
         self._schema = ours.metadata.schema  # these rows may widen a partition column
         self._written = frozenset(self._partitions(adds))

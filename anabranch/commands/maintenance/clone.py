@@ -186,9 +186,9 @@ class ShallowCloneHandler(CloneHandler):
     def __init__(self, snapshot: Snapshot, staging: Staging, ours: Transaction, runtime: Runtime) -> None:
         super().__init__(snapshot, staging)
         live = frozenset(snapshot.files["path"].to_pylist())
-        paths = ours.does.adds["path"].to_pylist()
+        paths = ours.changes.adds["path"].to_pylist()
         back = pa.array([path not in live and not is_absolute(path) for path in paths], pa.bool_())
-        self._returning = ReturningFiles(snapshot, ours.does.adds.filter(back), runtime)
+        self._returning = ReturningFiles(snapshot, ours.changes.adds.filter(back), runtime)
 
     def before_put(self, winners: Sequence[Commit]) -> Conflict | None:
         """The conflict with a running VACUUM that may delete a file which comes back."""
@@ -222,14 +222,14 @@ class _Cloning:
             CommitInfo("CLONE", self._parameters()),
             table=self._table,
             reads=None if base is None else whole_table(base),
-            does=Changes(
+            changes=Changes(
                 removes=removes,
                 sources={**sources, **recommitted},
                 adds=self._with_source_row_ids(adds, protocol, metadata),
                 recommits=frozenset(recommitted),
                 row_mark=_mark(self._source),
             ),
-            says=Declarations(
+            declarations=Declarations(
                 metadata=metadata,
                 protocol=protocol if base is None or protocol != base.protocol else None,
                 domains=self._domains(),
@@ -241,7 +241,7 @@ class _Cloning:
     def check_source(self, ours: Transaction) -> None:
         """Raises MissingDataFile unless the files that a shallow clone would name are there."""
         if self._plan.shallow:
-            check_files_exist(self._source, self.staging.store, ours.does.adds.to_pylist())
+            check_files_exist(self._source, self.staging.store, ours.changes.adds.to_pylist())
 
     def finish(self) -> None:
         """Close the job folder's markers."""

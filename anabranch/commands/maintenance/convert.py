@@ -122,11 +122,11 @@ class Convert(SecretFree):
         values = [_partition_values(log.table, entry.name, self.partitions) for entry in entries]
         ours = self._transaction(log, runtime, entries, values, _footers(log.store, entries))
         _check_unchanged(log.store, entries)
-        metadata, protocol = ours.says.metadata, ours.says.protocol
+        metadata, protocol = ours.declarations.metadata, ours.declarations.protocol
         assert metadata is not None
         assert protocol is not None
         state = State(protocol, metadata, {}, {}, runtime.now_ms())
-        files = Ancestor(ours.does.adds, metadata.partition_keys)
+        files = Ancestor(ours.changes.adds, metadata.partition_keys)
         return Snapshot(log.store, Segment(0, None, (), entries[0]), state, files)
 
     def _transaction(
@@ -162,8 +162,8 @@ class Convert(SecretFree):
             str(runtime.new_id()),
             CommitInfo("CONVERT", _parameters(self, len(entries)), metrics={"numConvertedFiles": len(entries)}),
             table=log.table,
-            does=Changes(adds=files_table(adds)),
-            says=Declarations(metadata=metadata, protocol=first_protocol(log.table, new, metadata)),
+            changes=Changes(adds=files_table(adds)),
+            declarations=Declarations(metadata=metadata, protocol=first_protocol(log.table, new, metadata)),
         )
 
 

@@ -124,7 +124,7 @@ def _transaction(base: Snapshot, missing: Sequence[MissingFile], runtime: Runtim
         CommitInfo(
             "FSCK", metrics={"numRemovedFiles": len(files), "removedFilesSize": int(pc.sum(files["size"]).as_py() or 0)}
         ),
-        does=Changes(
+        changes=Changes(
             removes=frozenset(files["path"].to_pylist()),
             sources={row["path"]: Source(row, BitMap64()) for row in files.to_pylist()},
             means_files=True,

@@ -87,14 +87,14 @@ class RestorePlan:
             str(runtime.new_id()),
             CommitInfo("RESTORE", parameters, metrics=self._metrics()),
             reads=whole_table(base),
-            does=Changes(
+            changes=Changes(
                 removes=frozenset(self.removes["path"].to_pylist()),
                 sources={row["path"]: Source(row, BitMap64()) for row in files},
                 adds=self._with_row_counts(self.adds),
                 recommits=frozenset(self.again["path"].to_pylist()),
                 row_mark=self.row_mark,
             ),
-            says=Declarations(metadata=self.metadata, protocol=self.protocol, domains=self.domains),
+            declarations=Declarations(metadata=self.metadata, protocol=self.protocol, domains=self.domains),
         )
 
     def _with_row_counts(self, files: pa.Table) -> pa.Table:

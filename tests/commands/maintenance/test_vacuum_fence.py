@@ -303,7 +303,7 @@ def vectors_are_put_once(patch: pytest.MonkeyPatch) -> None:
 
     def kept(self: Fence, ours: Transaction, winners: Sequence[Commit]) -> Transaction:
         now = passed(self, ours, winners)
-        return ours if now.does.adds["path"].equals(ours.does.adds["path"]) else now
+        return ours if now.changes.adds["path"].equals(ours.changes.adds["path"]) else now
 
     patch.setattr(Fence, "restage_threatened", kept)
 
