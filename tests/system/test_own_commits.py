@@ -107,6 +107,7 @@ def test_rows_of_a_log_that_was_put_back_are_refused_and_those_of_a_copy_are_tak
     assert [row["id"] for row in deltalake_rows(path)] == [1, 1, 2, 2, 4]
 
 
+@pytest.mark.classic("on Connect the server runs the function, and has no package of ours")
 def test_a_batch_of_a_stream_does_not_take_the_batches_before_it_for_its_own(
     spark: SparkSession, path: str, tmp_path: Path
 ) -> None:

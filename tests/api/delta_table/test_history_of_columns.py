@@ -36,6 +36,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.classic("Spark Connect prints a Column otherwise")
 def test_what_stands_there_selects_the_rows_that_were_deleted(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     anabranch.append(path, ROWS, properties={"delta.columnMapping.mode": "name"})
@@ -50,6 +51,7 @@ def test_what_stands_there_selects_the_rows_that_were_deleted(spark: SparkSessio
         table.restoreToVersion(0)
 
 
+@pytest.mark.classic("Spark Connect prints a Column otherwise")
 def test_the_condition_of_a_merge_does_too(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     anabranch.append(path, ROWS, properties={"delta.columnMapping.mode": "name"})
