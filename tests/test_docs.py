@@ -342,7 +342,7 @@ def test_history_and_detail_name_their_columns() -> None:
 
 
 def test_the_settings_name_every_property_with_its_default_and_no_other() -> None:
-    known = {name: default or "empty" for name, (_, default) in properties.KNOWN.items()}
+    known = {name: default or "empty" for name, (_, default) in properties.HONOURED.items()}
     new_tables = {"delta.enableDeletionVectors": "true"}
     stated = {cells[0]: cells[2] for cells in rows_of_table(DOCS / "settings.md", "property")}
     assert stated == {**known, **new_tables}
@@ -354,26 +354,28 @@ def test_the_settings_say_of_every_other_property_how_it_stands_and_why() -> Non
         inactive_properties.Treatment.REFUSED: "refused",
         inactive_properties.Treatment.OWNED: "of engines",
     }
-    known = {each.key: [words[each.stand], each.default or "empty", each.why] for each in inactive_properties.INACTIVE}
+    known = {
+        each.key: [words[each.treatment], each.default or "empty", each.why] for each in inactive_properties.INACTIVE
+    }
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "other property")}
     assert stated == known
 
 
 def test_the_settings_say_what_becomes_of_each_setting_of_a_session() -> None:
-    known = {each.name: [each.fate.value, each.why.replace("`", "")] for each in settings.SETTINGS}
+    known = {each.name: [each.treatment.value, each.why.replace("`", "")] for each in settings.SETTINGS}
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "session setting")}
     assert {name: [fate, why.replace("`", "")] for name, (fate, why) in stated.items()} == known
 
 
 def test_the_settings_say_which_value_of_a_refused_setting_is_taken() -> None:
-    refused = [each for each in settings.SETTINGS if each.fate is settings.Treatment.REFUSED]
+    refused = [each for each in settings.SETTINGS if each.treatment is settings.Treatment.REFUSED]
     known = {each.name: [each.default, ", ".join(sorted(each.verbs)) or "every write"] for each in refused}
     stated = {cells[0]: cells[1:] for cells in rows_of_table(DOCS / "settings.md", "refused setting")}
     assert stated == known
 
 
 def test_the_settings_say_what_becomes_of_each_option() -> None:
-    known = {(each.name, ", ".join(each.doors)): (each.fate.value, each.why) for each in options.OPTIONS}
+    known = {(each.name, ", ".join(each.doors)): (each.treatment.value, each.why) for each in options.OPTIONS}
     stated = {
         (cells[0], cells[1]): (cells[2].partition(",")[0], cells[3])
         for cells in rows_of_table(DOCS / "settings.md", "option")

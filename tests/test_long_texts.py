@@ -32,7 +32,7 @@ from anabranch._protocol.schema.lengths import LENGTH, limits_of
 from anabranch._protocol.schema.types import Field, Struct, parse_schema
 from anabranch._sql import reading
 from anabranch._sql.grammar import computed_names, scripts
-from anabranch._sql.prefilter import Glance
+from anabranch._sql.prefilter import TextFacts
 from anabranch.errors import AnabranchError, InvalidOption, html
 from anabranch.errors.rows import without_partitions
 from anabranch.errors.secrets import is_ambiguous, without_secrets, without_user
@@ -79,7 +79,7 @@ def delta(name: tuple[str, ...]) -> str | None:
 
 
 def look(text: str) -> object:
-    seen = Glance(text)
+    seen = TextFacts(text)
     return seen.is_ours, seen.is_computed, seen.reads, seen.takes_names, seen.may_name, seen.tables
 
 

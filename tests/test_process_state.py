@@ -22,7 +22,7 @@ OF_A_THREAD = {
     "anabranch/_protocol/session_settings.py",
     "anabranch/errors/rows.py",
     "anabranch/_storage/store_settings.py",
-    "anabranch/commands/redoing.py",
+    "anabranch/commands/rerunning.py",
     "anabranch/commands/watching.py",
     "anabranch/_spark/sessions/settings.py",
 }

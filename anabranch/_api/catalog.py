@@ -18,7 +18,7 @@ from anabranch._api.reader_and_writer import is_default, table_of
 from anabranch._catalog import entries
 from anabranch._catalog.entries import CatalogItem
 from anabranch._catalog.entry import Entry
-from anabranch._catalog.properties import literal
+from anabranch._catalog.entry_properties import literal
 from anabranch._catalog.resolver import ResolvedTable
 from anabranch._catalog.table_names import name_to_sql, parts_of
 from anabranch._protocol.schema.types import Field

@@ -43,7 +43,7 @@ from anabranch._spark.sessions.session import check_own_delta, plain_catalog
 from anabranch._spark.sessions.sql_text import PlacedFrame, in_views
 from anabranch._sql.executor import view_changes
 from anabranch._sql.executor.name_resolver import Names
-from anabranch._sql.prefilter import glance, may_touch_delta
+from anabranch._sql.prefilter import may_touch_delta, text_facts
 from anabranch._sql.sql import sql
 from anabranch.errors import AnabranchError
 from anabranch.errors.inputs import check_session, check_text
@@ -189,7 +189,7 @@ def _sql_of_frames(plain: Any, spark: SparkSession, text: str, args: Any, argume
     """
     formats = formats_of(spark)
     names = Names(spark, formats)
-    if "${" not in text and not (may_touch_delta(text, names) or glance(text).is_computed):
+    if "${" not in text and not (may_touch_delta(text, names) or text_facts(text).is_computed):
         return plain(spark, text, args, **arguments)
     package = type(spark).__module__.rsplit(".", 1)[0]
     formatter = import_module(f"{package}.sql_formatter").SQLStringFormatter(spark)

@@ -17,7 +17,7 @@ from anabranch._api.arguments import condition as check_condition
 from anabranch._protocol.merges import Action, When
 from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.settings import honours
-from anabranch._sql.merge_request import AskedClause, Condition, MergeRequest, Values
+from anabranch._sql.merge_request import ClauseRequest, Condition, MergeRequest, Values
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import open_log
 from anabranch.errors.rows import statement
@@ -130,4 +130,4 @@ class DeltaMergeBuilder(MergeRequest):
     ) -> DeltaMergeBuilder:
         if condition is not None:
             check_condition("condition", condition)
-        return replace(self, clauses=(*self.clauses, AskedClause(when, action, condition, values, option)))
+        return replace(self, clauses=(*self.clauses, ClauseRequest(when, action, condition, values, option)))

@@ -14,7 +14,7 @@ from anabranch._api.delta_table import DeltaTable
 from anabranch._api.merge_builder import DeltaMergeBuilder
 from anabranch._catalog.table_names import Name, parts_of
 from anabranch._sql.executor import view_changes
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch.errors import InvalidOption
 
 Assignments = Mapping[str, Column]
@@ -46,7 +46,7 @@ class MergeWriter:
         """As `of`, for the name of a temporary view that shows a table."""
         name, location = view
         merge = DeltaTable.forPath(spark, location).alias(name[-1]).merge(rows, condition)
-        return cls(merge, lambda: view_changes.follow(Running(spark), name, location))
+        return cls(merge, lambda: view_changes.follow(StatementContext(spark), name, location))
 
     def whenMatched(self, condition: Column | None = None) -> _Matched:
         """The action for a matched row, if the condition is TRUE for the pair."""

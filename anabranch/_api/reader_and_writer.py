@@ -34,8 +34,8 @@ from anabranch._spark.sessions.settings import honour_settings, honours
 from anabranch._sql.conditions import as_spark_reads, context_for
 from anabranch._sql.executor import temporary_views, view_changes
 from anabranch._sql.executor.name_resolver import Names
-from anabranch._sql.executor.running import Running
-from anabranch._sql.sql import lasting_view
+from anabranch._sql.executor.running import StatementContext
+from anabranch._sql.sql import persistent_view
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.opening import Location, file_set, open_log
@@ -147,11 +147,11 @@ class Reader(Schemaless):
 
     def _of_view(self, name: str) -> DataFrame:
         """The current rows of a view over Delta tables; else Spark's own table or view."""
-        view = lasting_view(self._spark, name, Names(self._spark, formats_of(self._spark)))
+        view = persistent_view(self._spark, name, Names(self._spark, formats_of(self._spark)))
         if view is not None:
             self._check_newest()
             return view
-        temporary_views.renew(Running(self._spark), TokenizedText(f"TABLE {name}"))
+        temporary_views.renew(StatementContext(self._spark), TokenizedText(f"TABLE {name}"))
         rows: DataFrame = self._plain.table(name)
         return rows
 
@@ -360,7 +360,7 @@ class Writer(Formatted):
         with self.speaking():
             self._insert(table, self._schema_change())
             if view is not None:
-                view_changes.follow(Running(self._spark), *view)
+                view_changes.follow(StatementContext(self._spark), *view)
 
     def _insert(self, table: ResolvedTable, change: SchemaChange | None) -> None:
         snapshot = open_log(table.location).snapshot()

@@ -28,7 +28,7 @@ from anabranch._spark.sessions.file_settings import use_session_settings, with_s
 from anabranch._spark.sessions.settings import honours
 from anabranch._spark.writing.few_rows import arrow_of
 from anabranch._sql.conditions import resolve_condition, resolve_values
-from anabranch._sql.merge_request import AskedClause, MergeRequest
+from anabranch._sql.merge_request import ClauseRequest, MergeRequest
 from anabranch.commands.dml.merge import Merge
 from anabranch.commands.opening import Location
 from anabranch.errors import NeedsSpark
@@ -87,7 +87,8 @@ class SessionTable(Table):
     def _merge(self, merge: TableMerge, snapshot: Snapshot) -> Merge:
         engine, alias = self._engine, merge.target_alias
         clauses = tuple(
-            AskedClause(clause.when, clause.action, clause.condition, clause.values, "set") for clause in merge.clauses
+            ClauseRequest(clause.when, clause.action, clause.condition, clause.values, "set")
+            for clause in merge.clauses
         )
         source = engine.rows(merge.source)
         request = MergeRequest(self._path, engine, source, merge.on, alias, clauses, source_alias=merge.source_alias)

@@ -22,7 +22,7 @@ from pyspark.sql.catalog import Table
 from anabranch._catalog import table_entries, view_entries
 from anabranch._catalog.delta_format import is_known
 from anabranch._catalog.entry import Entry, Kind, StoredView
-from anabranch._catalog.properties import LOCATION, literal
+from anabranch._catalog.entry_properties import LOCATION, literal
 from anabranch._catalog.table_names import Name, name_to_sql, parts_of
 from anabranch._catalog.table_texts import TableText
 from anabranch._protocol.schema.types import Struct

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from anabranch._catalog.delta_format import is_known, run_in_hidden_session
 from anabranch._catalog.entry import Entry, Kind
-from anabranch._catalog.properties import (
+from anabranch._catalog.entry_properties import (
     CAME_FROM,
     MANAGED,
     MOVES_TO,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from anabranch._catalog.entry import Entry, Kind, StoredView
-from anabranch._catalog.properties import (
+from anabranch._catalog.entry_properties import (
     CAME_FROM,
     COLUMNS,
     LOCATION,

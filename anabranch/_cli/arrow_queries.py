@@ -19,7 +19,7 @@ from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.schema.types import VOID, Field, arrow_type
 from anabranch._protocol.stats.literals import domain
 from anabranch._sql.grammar.cursor import Cursor
-from anabranch._sql.grammar.selects import Selected, SelectRows
+from anabranch._sql.grammar.selects import SelectItem, SelectRows
 from anabranch.errors import UnreadableExpression
 
 Values: TypeAlias = str | Computation | None
@@ -49,7 +49,7 @@ def select(statement: SelectRows) -> Callable[[], ArrowRows]:
     return lambda: ArrowRows.of([column.name for column in shown], batches).first(statement.limit)
 
 
-def _output_columns(selected: Selected, read: PathTable) -> list[OutputColumn]:
+def _output_columns(selected: SelectItem, read: PathTable) -> list[OutputColumn]:
     schema, function = read.snapshot.schema, selected.aggregate
     if selected.value is None:
         everything = [OutputColumn(name, name) for name in schema.names]

@@ -27,7 +27,7 @@ class InactiveProperty:
     key: str
     parse: Callable[[str], Any]
     default: str
-    stand: Treatment
+    treatment: Treatment
     why: str
 
 

@@ -23,7 +23,7 @@ class Option:
 
     name: str
     doors: tuple[str, ...]
-    fate: Treatment
+    treatment: Treatment
     why: str
     harmless: str | None = None
 
@@ -102,7 +102,7 @@ def option(door: str, name: str) -> Option | None:
     """Find a known option of a reader or writer, in any case; None for an undocumented one.
 
     Example:
-        >>> option(WRITE, "MERGESCHEMA").fate
+        >>> option(WRITE, "MERGESCHEMA").treatment
         <Fate.HONOURED: 'honoured'>
     """
     return _BY_DOOR.get((door, name.lower()))

@@ -3,9 +3,9 @@
 Knows every ``delta.*`` property of Delta Lake, both those in a table's metadata and protocol requests, and the
 ``anabranch.*`` ones. Pure. Guarantees: each property is honoured, or kept because it requires nothing of a writer, or
 refused with the reason when it is set to anything but its default; so a property that would change what a writer must
-do, and that is not honoured, never gets into a table this way. To add a property, add it to `KNOWN` if it is honoured,
-else to `anabranch._protocol.inactive_properties.INACTIVE`. A property that enables a feature is also listed with that
-feature (`anabranch._protocol.features.known`).
+do, and that is not honoured, never gets into a table this way. To add a property, add it to `HONOURED` if it is
+honoured, else to `anabranch._protocol.inactive_properties.INACTIVE`. A property that enables a feature is also listed
+with that feature (`anabranch._protocol.features.known`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from typing import Any
 from anabranch._protocol.iceberg import ICEBERG_V1
 from anabranch._protocol.in_commit_timestamps import ENABLED
 from anabranch._protocol.inactive_properties import INACTIVE, InactiveProperty, Treatment
-from anabranch._protocol.property_values import boolean, choice, count, interval_ms, natural, positive, retention, size
+from anabranch._protocol.property_values import (
+    boolean,
+    choice,
+    count_or_all,
+    interval_ms,
+    interval_or_none,
+    natural,
+    positive,
+    size_or_none,
+)
 from anabranch._protocol.rules.table_rules import (
     CODEC_PROPERTY,
     CONSTRAINT_PREFIX,
@@ -63,7 +72,7 @@ def _isolation(text: str) -> str:
     return choice(WRITE_SERIALIZABLE, SERIALIZABLE)(text)
 
 
-KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
+HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
     "delta.enableDeletionVectors": (boolean, "false"),
     "delta.appendOnly": (boolean, "false"),
@@ -74,7 +83,7 @@ KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.enableExpiredLogCleanup": (boolean, "true"),
     LOG: (interval_ms, "interval 30 days"),
     TOMBSTONES: (interval_ms, "interval 1 week"),
-    "delta.dataSkippingNumIndexedCols": (count, "32"),
+    "delta.dataSkippingNumIndexedCols": (count_or_all, "32"),
     STATS_COLUMNS: (column_list, ""),
     ENABLED: (boolean, "false"),
     "delta.enableRowTracking": (boolean, "false"),
@@ -85,11 +94,11 @@ KNOWN: Mapping[str, tuple[Callable[[str], Any], str]] = {
     CODEC_PROPERTY: (parse_codec, "snappy"),
     "delta.randomizeFilePrefixes": (boolean, "false"),
     "delta.randomPrefixLength": (positive, "2"),
-    "delta.setTransactionRetentionDuration": (retention, ""),
+    "delta.setTransactionRetentionDuration": (interval_or_none, ""),
     "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
     ICEBERG_V1: (boolean, "false"),
     ICEBERG_V2: (boolean, "false"),
-    "delta.targetFileSize": (size, ""),
+    "delta.targetFileSize": (size_or_none, ""),
     OPTIMIZED_PROPERTY: (boolean, "false"),
     "delta.autoOptimize.autoCompact": (choice("true", "false", "auto", "legacy"), "false"),
     "anabranch.conflictResolution": (choice("file", "row", REDO), "row"),
@@ -116,7 +125,7 @@ class Properties:
     configuration: Mapping[str, str]
 
     def __getitem__(self, key: str) -> Any:
-        parse, default = KNOWN[key]
+        parse, default = HONOURED[key]
         value = self.configuration.get(key, default)
         try:
             return parse(value)
@@ -223,14 +232,14 @@ class Properties:
         return int(self["delta.dataSkippingNumIndexedCols"])
 
 
-def validate(configuration: Mapping[str, str]) -> None:
+def check_properties(configuration: Mapping[str, str]) -> None:
     """Raises InvalidProperty unless a user may set these properties: an unknown ``delta.`` or ``anabranch.`` key, an
     invalid value, or one that requires an unsupported feature. Protocol requests are excluded.
     """
     for key, value in configuration.items():
         if not isinstance(value, str):
             raise InvalidProperty(property=key, value=value, reason="properties are text, such as 'true'.")
-        if key in KNOWN:
+        if key in HONOURED:
             Properties(configuration)[key]
         elif is_constraint(key):
             _check_constraint(key, value)
@@ -243,7 +252,7 @@ def validate(configuration: Mapping[str, str]) -> None:
 
 
 _BY_KEY = {prop.key: prop for prop in INACTIVE}
-_LOWERED = {key.lower(): key for key in (*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
+_LOWERED = {key.lower(): key for key in (*HONOURED, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS)}
 
 
 def canonical_key(key: str) -> str:
@@ -254,11 +263,11 @@ def canonical_key(key: str) -> str:
     return _LOWERED.get(lowered, key)
 
 
-def extract_description(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
+def canonical_properties(properties: Mapping[str, str], description: str | None) -> tuple[dict[str, str], str | None]:
     """Properties under Delta Lake's names, and the table's description: the one among them, else ``description``.
 
     Example:
-        >>> extract_description({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
+        >>> canonical_properties({"delta.AppendOnly": "true", "comment": "of the harbour"}, None)
         ({'delta.appendOnly': 'true'}, 'of the harbour')
     """
     renamed = {canonical_key(key): value for key, value in properties.items()}
@@ -281,35 +290,35 @@ def check_retention(configuration: Mapping[str, str], changed: Iterable[str] = (
         return
     key = TOMBSTONES if TOMBSTONES in configuration else LOG
     other = LOG if key is TOMBSTONES else TOMBSTONES
-    value, bound = (configuration.get(name, KNOWN[name][1]) for name in (key, other))
+    value, bound = (configuration.get(name, HONOURED[name][1]) for name in (key, other))
     more = "more" if key is TOMBSTONES else "less"
     raise InvalidProperty(property=key, value=value, reason=f"it may not be {more} than {other}, which is {bound}.")
 
 
 def is_known(key: str) -> bool:
     """Whether Delta Lake defines a table property of exactly this name."""
-    return key in KNOWN or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
+    return key in HONOURED or key in _BY_KEY or key in VERSIONS or key == IGNORE_DEFAULTS
 
 
 def is_owned(key: str) -> bool:
     """Whether only engines write a property, so that no other table inherits it."""
-    return key in _BY_KEY and _BY_KEY[key].stand is Treatment.OWNED
+    return key in _BY_KEY and _BY_KEY[key].treatment is Treatment.OWNED
 
 
 def _check_other(other: InactiveProperty, value: str) -> None:
-    if other.stand is Treatment.OWNED:
+    if other.treatment is Treatment.OWNED:
         raise InvalidProperty(property=other.key, value=value, reason=f"no user sets it: {other.why}.")
     try:
         is_default = other.parse(value) == (other.parse(other.default) if other.default else "")
     except ValueError as error:
         raise InvalidProperty(property=other.key, value=value, reason=f"{error}.") from None
-    if other.stand is Treatment.REFUSED and not is_default:
+    if other.treatment is Treatment.REFUSED and not is_default:
         raise InvalidProperty(property=other.key, value=value, reason=f"it is not honoured here: {other.why}.")
 
 
 def _unknown(key: str) -> str:
     """The reason that a key is unknown, with a similar known key."""
-    keys = [*KNOWN, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
+    keys = [*HONOURED, *_BY_KEY, *VERSIONS, IGNORE_DEFAULTS]
     lowered = {known_key.lower(): known_key for known_key in keys}
     if key.lower() in lowered:
         return f"it is spelled {lowered[key.lower()]}."

@@ -19,7 +19,7 @@ def boolean(text: str) -> bool:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1. Raises ValueError: none."""
+    """A whole number from 1. Raises ValueError unless it is one."""
     value = int(text)
     if value < 1:
         raise ValueError("it takes a whole number from 1")
@@ -27,15 +27,15 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """A whole number from 0. Raises ValueError: none."""
+    """A whole number from 0. Raises ValueError unless it is one."""
     value = int(text)
     if value < 0:
         raise ValueError("it takes a whole number from 0")
     return value
 
 
-def count(text: str) -> int:
-    """A whole number from 0, or -1. Raises ValueError: none."""
+def count_or_all(text: str) -> int:
+    """A whole number from 0, or -1. Raises ValueError unless it is one."""
     value = int(text)
     if value < -1:
         raise ValueError("it takes a whole number from 0, or -1 for all columns")
@@ -67,11 +67,11 @@ def interval_ms(text: str) -> int:
     return sum(int(number) * _UNITS_MS[unit] for number, unit in zip(numbers, units, strict=True))
 
 
-def retention(text: str) -> int | None:
+def interval_or_none(text: str) -> int | None:
     """An interval in milliseconds; None for an empty text. Raises ValueError: not such an interval."""
     return interval_ms(text) if text else None
 
 
-def size(text: str) -> int | None:
+def size_or_none(text: str) -> int | None:
     """A size in bytes; None for an empty text. Raises ValueError: not a size."""
     return size_of(text) if text else None

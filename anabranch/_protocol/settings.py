@@ -53,14 +53,14 @@ class Setting:
 
     Attributes:
         name: its full name.
-        fate: how it is treated.
+        treatment: how it is treated.
         why: its effect, or the reason why it has none.
         default: of a refused setting, the value that requests the present behaviour, in lower case.
         verbs: the statements that a refused setting would change; empty: every write.
     """
 
     name: str
-    fate: Treatment
+    treatment: Treatment
     why: str
     default: str = ""
     verbs: frozenset[str] = frozenset()
@@ -151,7 +151,7 @@ SETTINGS: tuple[Setting, ...] = (
 )  # fmt: skip
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
-NAMED = tuple(setting.name for setting in SETTINGS if setting.fate is not Treatment.HARMLESS)
+NAMED = tuple(setting.name for setting in SETTINGS if setting.treatment is not Treatment.HARMLESS)
 """The settings to read before a write."""
 
 
@@ -163,7 +163,7 @@ def check(values: Mapping[str, str], verb: str) -> None:
     """
     for name, value in values.items():
         setting = _BY_NAME.get(name)
-        if setting is None or setting.fate is not Treatment.REFUSED or value.strip().lower() == setting.default:
+        if setting is None or setting.treatment is not Treatment.REFUSED or value.strip().lower() == setting.default:
             continue
         if not setting.verbs or verb in setting.verbs:
             raise UnsupportedSetting(setting=name, value=value, verb=verb, reason=setting.why)

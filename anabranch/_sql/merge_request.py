@@ -40,7 +40,7 @@ Request = TypeVar("Request", bound="MergeRequest")
 
 
 @dataclass(frozen=True, eq=False)
-class AskedClause:
+class ClauseRequest:
     """A WHEN clause as the user specified it.
 
     Attributes:
@@ -64,7 +64,7 @@ class AskedClause:
             raise UnknownColumn(**{**error.facts, "clause": self.action.upper()}) from None
         return Clause(self.when, self.action, self.condition, values)
 
-    def substitute_variables(self, engine: SparkEngine) -> AskedClause:
+    def substitute_variables(self, engine: SparkEngine) -> ClauseRequest:
         """Substitute ``${…}`` in the clause's texts, as Spark does."""
         values = None if self.values is None else {k: as_spark_reads(v, engine) for k, v in self.values.items()}
         return replace(self, condition=as_spark_reads(self.condition, engine), values=values)
@@ -93,7 +93,7 @@ class MergeRequest:
     source: DataFrame
     condition: str | Column
     alias: str | None = None
-    clauses: tuple[AskedClause, ...] = ()
+    clauses: tuple[ClauseRequest, ...] = ()
     reads_target: bool | int = False
     reads_anew: bool = False
     source_alias: str | None = None

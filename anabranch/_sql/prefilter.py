@@ -48,7 +48,7 @@ _PART = r"(?:\ue000\d+\ue001|(?!(?i:select|values)\b)\w+\b)"
 _NAME = re.compile(rf"[\s(]*(?!\d+\b)({_PART}(?:\.{_PART})*)(?!\s*\()")
 
 
-class Glance:
+class TextFacts:
     """What regular expressions find out about a text; each property is computed on first use."""
 
     def __init__(self, text: str) -> None:
@@ -95,13 +95,13 @@ class Glance:
         return _find_tables(self.text) if self.reads else None
 
 
-glance = memo("looks at statements", 512)(Glance)
-"""Returns the `Glance` of a text, memoized by text."""
+text_facts = memo("looks at statements", 512)(TextFacts)
+"""Returns the `TextFacts` of a text, memoized by text."""
 
 
 def may_touch_delta(text: str, names: Names) -> bool:
     """Whether a statement may touch a Delta table, by its path or by a name that ``names`` resolves."""
-    look = glance(text)
+    look = text_facts(text)
     return look.is_ours or names.may_know(look)
 
 

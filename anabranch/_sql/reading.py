@@ -15,7 +15,7 @@ from anabranch._expressions.error_pointer import excerpt
 from anabranch._sql.grammar import computed_names, row_parser
 from anabranch._sql.grammar.alter_table import PARTITIONS
 from anabranch._sql.grammar.cursor import behind_with, takes
-from anabranch._sql.grammar.ddl_targets import Making, making
+from anabranch._sql.grammar.ddl_targets import CreateTarget, parse_create_target
 from anabranch._sql.grammar.first_words import NAMES, READS
 from anabranch._sql.grammar.parts import Query, Statement, View
 from anabranch._sql.grammar.reader import Locate, Place, Reader
@@ -34,7 +34,7 @@ _UNSUPPORTED = {
 }
 """Statements that no engine runs on a Delta table, by their first word: the name, and what to do instead."""
 
-Makes = Callable[[Making], bool]
+Makes = Callable[[CreateTarget], bool]
 """Whether a statement creates a Delta table, or a view of one."""
 
 
@@ -172,7 +172,7 @@ def _refuse_unparsed(r: Reader, makes: Makes | None) -> None:
     writes_folder = r.at("INSERT", "OVERWRITE") and "DIRECTORY" in (r.ahead(2), r.ahead(3))
     if makes is None or not (r.at("CREATE") or r.at("REPLACE") or writes_folder):
         return
-    target = making(r.tokens, 1)
+    target = parse_create_target(r.tokens, 1)
     if target.format is not None and makes(target):
         what = "INSERT OVERWRITE DIRECTORY" if writes_folder else f"this {r.ahead()}"
         instead = "CREATE TABLE of a name, or of a path in backticks, makes a Delta table; a view is made AS a query."

@@ -26,7 +26,7 @@ from anabranch._sql.executor import (
     temporary_views,
 )
 from anabranch._sql.executor.alter_table import changing
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar import alter_table as alter_grammar
 from anabranch._sql.grammar import create_table as create_grammar
 from anabranch._sql.grammar import explain_parser as explain_grammar
@@ -36,7 +36,7 @@ from anabranch._sql.grammar import row_values, view_values
 from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar import views as view_grammar
 from anabranch._sql.grammar.parts import Query, Statement
-from anabranch.commands.redoing import redo_statement
+from anabranch.commands.rerunning import rerun_statement
 
 _TABLE = " … "
 _COLUMN = "ALTER|CHANGE [COLUMN]"
@@ -60,7 +60,7 @@ class Entry:
     words: str
     grammar: Callable[..., Statement | None]
     value: type[Statement] | None
-    run: Callable[[Any, Running], DataFrame] | None
+    run: Callable[[Any, StatementContext], DataFrame] | None
     verb: str | None = None
     only_delta: bool = False
     reshapes: bool = False
@@ -97,7 +97,7 @@ ENTRIES = (
     Entry("UPDATE", row_grammar.update, row_values.UpdateRows, row_statements.update, "UPDATE"),
     Entry("MERGE", row_grammar.merge, row_values.MergeRows, row_statements.merge, "MERGE", reshapes=True),
     Entry("INSERT", row_grammar.insert, row_values.InsertRows, row_statements.insert, "INSERT", reshapes=True),
-    Entry("FROM", row_grammar.inserts, row_values.InsertEach, row_statements.insert_each, "INSERT", reshapes=True),
+    Entry("FROM", row_grammar.inserts, row_values.MultiInsert, row_statements.insert_each, "INSERT", reshapes=True),
     Entry("EXPLAIN", explain_grammar.explain, v.ExplainChange, explain_statement.explain),
     Entry("CREATE [OR REPLACE] TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
     Entry("CREATE EXTERNAL TABLE", create_grammar.create_table, v.CreateTable, create_table.create, "CREATE"),
@@ -250,7 +250,7 @@ Redoable = (
 """Statements that are one transaction on the rows of one table, so that each may run again as a whole."""
 
 
-def run(statement: Statement, on: Running) -> DataFrame:
+def run(statement: Statement, on: StatementContext) -> DataFrame:
     """Run a statement in its session; a change of a table honours the session's settings."""
     if isinstance(statement, Query):
         result = on.aggregate(statement)
@@ -266,7 +266,9 @@ def run(statement: Statement, on: Running) -> DataFrame:
         return _run_again(entry.run, statement, on)
 
 
-def _run_again(run_once: Callable[[Any, Running], DataFrame], statement: Redoable, on: Running) -> DataFrame:
+def _run_again(
+    run_once: Callable[[Any, StatementContext], DataFrame], statement: Redoable, on: StatementContext
+) -> DataFrame:
     """Run a statement, each time on what is newest by then."""
     runs = chain([on], (on.anew() for _ in count()))  # the first run, then fresh ones
-    return redo_statement(lambda: run_once(statement, next(runs)), lambda: on.anew().newest(statement.table))
+    return rerun_statement(lambda: run_once(statement, next(runs)), lambda: on.anew().newest(statement.table))

@@ -22,13 +22,13 @@ from anabranch._spark.sessions.sql_text import split_at_frames, sql_from_parts, 
 from anabranch._sql import reading, registry
 from anabranch._sql.executor import name_statements as on_names
 from anabranch._sql.executor import temporary_views, view_changes
-from anabranch._sql.executor.computed_names import Asked, evaluate_computed_names, set_from
+from anabranch._sql.executor.computed_names import EvaluatedStatement, evaluate_computed_names, set_from
 from anabranch._sql.executor.error_position import locate_errors_in
 from anabranch._sql.executor.name_resolver import Names
-from anabranch._sql.executor.running import Running, check_quotes
+from anabranch._sql.executor.running import StatementContext, check_quotes
 from anabranch._sql.grammar.parts import Query, Statement, View
 from anabranch._sql.grammar.statement_values import ExplainChange
-from anabranch._sql.prefilter import glance, may_touch_delta
+from anabranch._sql.prefilter import may_touch_delta, text_facts
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable
 from anabranch.errors.inputs import check_session, check_text
@@ -42,7 +42,7 @@ _NO_ROWS = {
     "reason": "The INTO clause of EXECUTE IMMEDIATE takes the rows of a query, and the statement is none.",
 }
 
-__all__ = ["lasting_view", "sql"]
+__all__ = ["persistent_view", "sql"]
 
 
 def sql(
@@ -79,10 +79,10 @@ def sql(
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
     with one_statement(), use_session_settings(spark):
-        return _run(Running(spark, frames), text, args, names or Names(spark))
+        return _run(StatementContext(spark, frames), text, args, names or Names(spark))
 
 
-def _run(run: Running, written: str, args: Any, names: Names) -> DataFrame:
+def _run(run: StatementContext, written: str, args: Any, names: Names) -> DataFrame:
     spark = run.spark
 
     def touches(text: str) -> bool:
@@ -118,9 +118,11 @@ def _run(run: Running, written: str, args: Any, names: Names) -> DataFrame:
     return rows
 
 
-def _parse_statement(spark: SparkSession, request: Asked, source: TokenizedText, names: Names) -> Statement | None:
+def _parse_statement(
+    spark: SparkSession, request: EvaluatedStatement, source: TokenizedText, names: Names
+) -> Statement | None:
     """Parse a statement; None if it is Spark's."""
-    is_ours = glance(request.text).is_ours
+    is_ours = text_facts(request.text).is_ours
     if is_ours:
         check_quotes(spark, request.text)
     try:
@@ -151,16 +153,16 @@ def _find_view_table(spark: SparkSession, name: Name, names: Names) -> Location 
     return shown.location
 
 
-def lasting_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
+def persistent_view(spark: SparkSession, identifier: str, resolver: Names) -> DataFrame | None:
     """Return the rows of the persistent view of this name; None if there is no such view."""
     name = parts_of(identifier) if isinstance(identifier, str) else None
     if name is None or is_foreign(spark, name):  # the caller has just looked it up
         return None
     view = resolver.location(name)
-    return Running(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
+    return StatementContext(spark).view(view).alias(view.name[-1]) if isinstance(view, View) else None
 
 
-def _run_in_spark(run: Running, written: str, args: Any, source: TokenizedText) -> DataFrame:
+def _run_in_spark(run: StatementContext, written: str, args: Any, source: TokenizedText) -> DataFrame:
     """Run a statement in Spark as the user wrote it; ``source`` is the statement with computed parts evaluated."""
     view_changes.check_target(run.spark, source)
     try:
@@ -199,6 +201,6 @@ def _substitute_variables(text: str, spark: SparkSession, names: Names) -> str:
     try:
         return substitute_variables(text, spark)
     except InvalidOption:
-        if may_touch_delta(text, names) or glance(text).is_computed:
+        if may_touch_delta(text, names) or text_facts(text).is_computed:
             raise
         return text

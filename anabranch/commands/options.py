@@ -108,14 +108,16 @@ class Options:
             if key.startswith(_FILE_SYSTEM):
                 continue
             documented = options.option(door, key)
-            if key.startswith(_HADOOP) or (documented and documented.fate is Treatment.REFUSED and key in UNSUPPORTED):
+            if key.startswith(_HADOOP) or (
+                documented and documented.treatment is Treatment.REFUSED and key in UNSUPPORTED
+            ):
                 if documented is None or value.lower() != documented.harmless:
                     raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
             elif documented is None:
                 _warn(door, name)
-            elif documented.fate is Treatment.REFUSED and value.lower() != documented.harmless:
+            elif documented.treatment is Treatment.REFUSED and value.lower() != documented.harmless:
                 raise InvalidOption(option=name, value=value, reason=f"{documented.why}.")
-            elif documented.fate is Treatment.HONOURED:
+            elif documented.treatment is Treatment.HONOURED:
                 raise InvalidOption(option=name, value=value, reason="this method does not take it.")
 
 

@@ -42,7 +42,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, filter_files
-from anabranch.commands.redoing import with_redone_runs
+from anabranch.commands.rerunning import with_redone_runs
 from anabranch.commands.sources import check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import report_step

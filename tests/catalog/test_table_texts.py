@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anabranch._catalog.properties import MANAGED
+from anabranch._catalog.entry_properties import MANAGED
 from anabranch._catalog.table_texts import TableText
 
 FORGED = [

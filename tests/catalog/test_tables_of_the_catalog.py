@@ -24,7 +24,7 @@ from anabranch import DeltaTable, errors
 from anabranch._catalog import entries, table_entries
 from anabranch._catalog.delta_format import run_in_hidden_session
 from anabranch._catalog.entry import Kind
-from anabranch._catalog.properties import MANAGED
+from anabranch._catalog.entry_properties import MANAGED
 from anabranch._spark.sessions.session import is_connect
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.opening import open_log

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch._protocol import inactive_properties, properties
-from anabranch._protocol.properties import Properties, validate
+from anabranch._protocol.properties import Properties, check_properties
 from anabranch._protocol.property_values import interval_ms
 from anabranch.errors import InvalidProperty
 
@@ -96,7 +96,7 @@ def test_columns_with_statistics_are_named_or_counted(text: str | None, expected
 @pytest.mark.parametrize("text", ["a-b", "a b", "a,", ",a", "a..b", "`a", "a.", "``", ";"])
 def test_a_list_of_columns_that_delta_spark_cannot_read_is_refused(text: str) -> None:
     with pytest.raises(InvalidProperty, match="backticks"):
-        validate({"delta.dataSkippingStatsColumns": text})
+        check_properties({"delta.dataSkippingStatsColumns": text})
 
 
 def test_all_columns_are_minus_one() -> None:
@@ -120,7 +120,7 @@ def test_all_columns_are_minus_one() -> None:
 )
 def test_a_value_that_a_property_does_not_take_is_refused_by_both_names(key: str, value: str) -> None:
     with pytest.raises(InvalidProperty) as refused:
-        validate({key: value})
+        check_properties({key: value})
     assert (refused.value.facts["property"], refused.value.facts["value"]) == (key, value)
 
 
@@ -129,26 +129,26 @@ def test_a_property_that_nothing_acts_upon_is_kept_or_refused_with_its_reason(
     other: inactive_properties.InactiveProperty,
 ) -> None:
     value = {"false": "true", "true": "false", "classic": "v2", "none": "name"}.get(other.default, "interval 9 days")
-    if other.stand is inactive_properties.Treatment.KEPT:
-        validate({other.key: other.default})
-        validate({other.key: "12" if other.default.isdigit() else value})
+    if other.treatment is inactive_properties.Treatment.KEPT:
+        check_properties({other.key: other.default})
+        check_properties({other.key: "12" if other.default.isdigit() else value})
         return
     with pytest.raises(InvalidProperty) as refused:
-        validate({other.key: "12" if other.default.isdigit() else value})
-    if other.stand is inactive_properties.Treatment.OWNED or "it takes" not in str(refused.value):
+        check_properties({other.key: "12" if other.default.isdigit() else value})
+    if other.treatment is inactive_properties.Treatment.OWNED or "it takes" not in str(refused.value):
         assert other.why in str(refused.value)
 
 
 @pytest.mark.parametrize("other", inactive_properties.INACTIVE, ids=lambda other: other.key)
 def test_what_is_so_anyway_may_be_said_but_of_what_engines_own(other: inactive_properties.InactiveProperty) -> None:
-    if other.stand is not inactive_properties.Treatment.OWNED:
-        return validate({other.key: other.default})
+    if other.treatment is not inactive_properties.Treatment.OWNED:
+        return check_properties({other.key: other.default})
     with pytest.raises(InvalidProperty, match="no user sets it"):
-        validate({other.key: other.default or "1"})
+        check_properties({other.key: other.default or "1"})
 
 
 def test_no_property_is_listed_twice() -> None:
-    keys = [*properties.KNOWN, *(each.key for each in inactive_properties.INACTIVE)]
+    keys = [*properties.HONOURED, *(each.key for each in inactive_properties.INACTIVE)]
     assert sorted(keys, key=str.lower) == sorted({key.lower(): key for key in keys}.values(), key=str.lower)
 
 
@@ -166,13 +166,13 @@ def test_no_property_is_listed_twice() -> None:
 )
 def test_an_unknown_property_is_refused_with_the_one_that_may_be_meant(key: str, meant: str | None) -> None:
     with pytest.raises(InvalidProperty, match="does not honour") as refused:
-        validate({key: "true"})
+        check_properties({key: "true"})
     assert (f"Did you mean {meant}?" in str(refused.value)) is (meant is not None)
 
 
 def test_snapshot_isolation_is_refused_with_the_reason() -> None:
     with pytest.raises(InvalidProperty, match="write skew"):
-        validate({"delta.isolationLevel": "SnapshotIsolation"})
+        check_properties({"delta.isolationLevel": "SnapshotIsolation"})
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_snapshot_isolation_is_refused_with_the_reason() -> None:
 def test_ways_to_compress_are_named_as_spark_names_them(text: str, codec: str) -> None:
     assert Properties({"delta.parquet.compression.codec": text})["delta.parquet.compression.codec"] == codec
     with pytest.raises(InvalidProperty, match="zstd"):
-        validate({"delta.parquet.compression.codec": "lzo"})
+        check_properties({"delta.parquet.compression.codec": "lzo"})
 
 
 def test_a_random_prefix_has_the_length_that_is_asked_for_or_there_is_none() -> None:
@@ -194,18 +194,18 @@ def test_a_random_prefix_has_the_length_that_is_asked_for_or_there_is_none() -> 
 @pytest.mark.parametrize("key", ["delta.appendOnly", "owner"])
 def test_a_value_that_is_no_text_is_refused_before_it_reaches_the_log(key: str, value: Any) -> None:
     with pytest.raises(InvalidProperty, match="text"):
-        validate({key: value})
+        check_properties({key: value})
 
 
 def test_a_users_own_properties_are_kept_as_they_are() -> None:
-    validate({"owner": "them", "deltaish": "whatever", "": ""})
+    check_properties({"owner": "them", "deltaish": "whatever", "": ""})
 
 
 @pytest.mark.parametrize("key", ["delta.appendonly", "Delta.appendOnly", "DELTA.APPENDONLY"])
 def test_a_property_in_another_case_is_refused_with_its_right_spelling(key: str) -> None:
     """Kept as a user's own, it would protect nothing."""
     with pytest.raises(InvalidProperty, match=r"spelled delta\.appendOnly"):
-        validate({key: "true"})
+        check_properties({key: "true"})
 
 
 def test_a_strange_value_that_another_engine_set_is_refused_when_it_matters_only() -> None:
@@ -218,7 +218,7 @@ def test_a_strange_value_that_another_engine_set_is_refused_when_it_matters_only
 @given(st.dictionaries(st.sampled_from(["delta.checkpointInterval", "delta.appendOnly", "x"]), st.text(max_size=6)))
 def test_what_validates_can_be_read(configuration: dict[str, str]) -> None:
     try:
-        validate(configuration)
+        check_properties(configuration)
     except InvalidProperty:
         return
     known = Properties(configuration)

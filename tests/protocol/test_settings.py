@@ -19,7 +19,7 @@ def test_each_setting_and_each_option_stands_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "each", [each for each in SETTINGS if each.fate is Treatment.REFUSED], ids=lambda each: each.name
+    "each", [each for each in SETTINGS if each.treatment is Treatment.REFUSED], ids=lambda each: each.name
 )
 def test_a_refused_setting_stops_the_statements_that_it_would_change_and_no_other(each: settings.Setting) -> None:
     other = "false" if each.default == "true" else "true"
@@ -33,7 +33,7 @@ def test_a_refused_setting_stops_the_statements_that_it_would_change_and_no_othe
 
 
 def test_a_setting_that_is_honoured_or_harmless_stops_nothing() -> None:
-    check({each.name: "anything" for each in SETTINGS if each.fate is not Treatment.REFUSED}, "MERGE")
+    check({each.name: "anything" for each in SETTINGS if each.treatment is not Treatment.REFUSED}, "MERGE")
 
 
 def test_what_nobody_documents_is_unknown_and_the_one_that_may_be_meant_is_named() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anabranch._expressions.dialect import tokenize
 from anabranch._sql.grammar.tables_read import tables_read
-from anabranch._sql.prefilter import glance
+from anabranch._sql.prefilter import text_facts
 from anabranch.errors import SqlSyntaxError
 from tests.support import corpus
 from tests.support.tiers import examples
@@ -40,14 +40,14 @@ def test_every_table_of_a_full_reading_is_seen_at_a_glance(words: list[str]) -> 
         found = read_in_full(text)
     except SqlSyntaxError:
         return
-    seen = glance(text).tables
+    seen = text_facts(text).tables
     assert seen is None or found <= seen
 
 
 @pytest.mark.slow
 def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
     texts = [corpus.placed(entry.statement, Path("/x")) for file in corpus.FILES for entry in corpus.read(file)]
-    seen = {text: glance(text).tables for text in texts}
+    seen = {text: text_facts(text).tables for text in texts}
     told = {text: names for text, names in seen.items() if names is not None}
     assert len(told) > 30
     assert not [text for text, names in told.items() if not read_in_full(text) <= names]
@@ -76,14 +76,14 @@ def test_every_table_of_the_corpus_is_seen_at_a_glance() -> None:
     ],
 )
 def test_names_stand_where_tables_may(text: str, names: set[str]) -> None:
-    assert {"/".join(name) for name in glance(text).tables or ()} == names
-    assert glance(text).tables is not None
+    assert {"/".join(name) for name in text_facts(text).tables or ()} == names
+    assert text_facts(text).tables is not None
 
 
 @pytest.mark.parametrize("text", ["DROP VIEW v", "-- why\rALTER TABLE t", " /* it's */ -- SELECT\n\tdrop TABLE t"])
 def test_what_takes_a_name_away_may_have_a_comment_before_it(text: str) -> None:
-    assert glance(text).takes_names
-    assert not glance("/* DROP */ SELECT 1 -- drop").takes_names
+    assert text_facts(text).takes_names
+    assert not text_facts("/* DROP */ SELECT 1 -- drop").takes_names
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_what_takes_a_name_away_may_have_a_comment_before_it(text: str) -> None:
     ],
 )
 def test_what_a_glance_does_not_tell_is_left_to_a_full_reading(text: str) -> None:
-    assert glance(text).tables is None
+    assert text_facts(text).tables is None

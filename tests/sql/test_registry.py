@@ -12,7 +12,7 @@ from anabranch._sql.grammar import row_values, view_values
 from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.first_words import KNOWN
 from anabranch._sql.grammar.parts import Query, Statement
-from anabranch._sql.prefilter import Glance
+from anabranch._sql.prefilter import TextFacts
 from anabranch._sql.registry import DELTA_ONLY, ENTRIES, entry_of
 
 
@@ -36,7 +36,7 @@ def test_of_statements_that_begin_alike_the_longer_words_come_first() -> None:
 
 @pytest.mark.parametrize("word", sorted(DELTA_ONLY))
 def test_what_only_delta_has_is_ours_by_its_first_word(word: str) -> None:
-    assert Glance(f" {word.lower()} something").is_ours
+    assert TextFacts(f" {word.lower()} something").is_ours
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from anabranch import DeltaTable, _cli, errors
 from anabranch._cli import app
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.schema.types import Field
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar.parts import Table
 from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from anabranch.commands.opening import open_log
@@ -41,14 +41,14 @@ def ids(found: Any) -> list[int]:
 def test_a_query_is_pinned_to_one_snapshot_however_often_it_names_the_table(
     spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = Running.frame
+    plain = StatementContext.frame
 
-    def with_a_writer_in_between(self: Running, reference: Any) -> Any:
+    def with_a_writer_in_between(self: StatementContext, reference: Any) -> Any:
         found = plain(self, reference)
         anabranch.append(path, [{"id": 99, "s": "late"}])
         return found
 
-    monkeypatch.setattr(Running, "frame", with_a_writer_in_between)
+    monkeypatch.setattr(StatementContext, "frame", with_a_writer_in_between)
     twice = f"SELECT (SELECT count(*) FROM delta.`{path}`) - (SELECT count(*) FROM anabranch.`{path}`)"
     assert ids(anabranch.sql(spark, twice)) == [0]
     assert len(anabranch.history(path)) == 5
@@ -122,15 +122,15 @@ CHANGES = (
 def test_a_change_runs_on_the_version_for_which_its_words_were_understood(
     spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = Running.snapshot
+    plain = StatementContext.snapshot
 
-    def overtaken(self: Running, table: Table) -> Snapshot:
+    def overtaken(self: StatementContext, table: Table) -> Snapshot:
         found = plain(self, table)
         if open_log(path).snapshot().version == found.version:
             AddColumns(path, [NewColumn(Field(f"more{found.version}", "long"))]).run()
         return found
 
-    monkeypatch.setattr(Running, "snapshot", overtaken)
+    monkeypatch.setattr(StatementContext, "snapshot", overtaken)
     for change in CHANGES:
         with pytest.raises(errors.MetadataChangedException):
             anabranch.sql(spark, change.replace("@t", f"delta.`{path}`"))

@@ -13,7 +13,7 @@ from anabranch._protocol.predicates import Unknown
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import Struct
 from anabranch._sql.conditions import check_named, is_exact, is_there, with_session_case
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar import statement_values as v
 from anabranch.commands.clustering import ClusterBy
 from anabranch.commands.context import RunContext
@@ -26,10 +26,10 @@ from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.errors import InvalidOption
 
 
-def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFrame]:
+def changing(command: Callable[[Any], Any]) -> Callable[[Any, StatementContext], DataFrame]:
     """Return the executor of a change whose command depends on the statement alone; it returns no rows."""
 
-    def change(statement: Any, run: Running) -> DataFrame:
+    def change(statement: Any, run: StatementContext) -> DataFrame:
         _check_named(statement, run)
         if isinstance(statement, v.DropTableColumns) and statement.if_exists:
             schema = with_session_case(run.newest(statement.table).schema, run.engine)
@@ -42,13 +42,13 @@ def changing(command: Callable[[Any], Any]) -> Callable[[Any, Running], DataFram
     return change
 
 
-def _check_named(statement: Any, run: Running) -> None:
+def _check_named(statement: Any, run: StatementContext) -> None:
     if is_exact(run.engine):
         snapshot = run.newest(statement.table)
         check_named(snapshot.schema, statement.required_columns, snapshot.table, run.engine)
 
 
-def add_constraint(statement: v.AddTableConstraint, run: Running) -> DataFrame:
+def add_constraint(statement: v.AddTableConstraint, run: StatementContext) -> DataFrame:
     """ADD CONSTRAINT … CHECK; returns no rows."""
     snapshot = run.newest(statement.table)
     text = statement.check.text

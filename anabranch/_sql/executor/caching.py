@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.sessions.cached_rows import CachedRows, cache_rows, level_of, release
 from anabranch._sql.executor import temporary_views
-from anabranch._sql.executor.running import Running, state_of
+from anabranch._sql.executor.running import StatementContext, state_of
 from anabranch._sql.grammar.statement_values import CacheTable, UncacheTable
 from anabranch._sql.grammar.view_values import CacheView
 from anabranch.commands.opening import file_set, open_log
 
 
-def cache(statement: CacheTable, run: Running) -> DataFrame:
+def cache(statement: CacheTable, run: StatementContext) -> DataFrame:
     """CACHE TABLE; returns no rows.
 
     Raises:
@@ -35,7 +35,7 @@ def cache(statement: CacheTable, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def cache_view(statement: CacheView, run: Running) -> DataFrame:
+def cache_view(statement: CacheView, run: StatementContext) -> DataFrame:
     """CACHE TABLE of a query: a temporary view whose rows are cached until one of its tables changes.
 
     Returns no rows. Drops the view if its rows cannot be read.
@@ -57,7 +57,7 @@ def cache_view(statement: CacheView, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def uncache(statement: UncacheTable, run: Running) -> DataFrame:
+def uncache(statement: UncacheTable, run: StatementContext) -> DataFrame:
     """UNCACHE TABLE; returns no rows, and does nothing if the table is not cached."""
     release(run.spark, open_log(statement.table.location).table)
     return run.nothing()

@@ -22,7 +22,7 @@ from anabranch._spark.columns.types import quote_identifier
 from anabranch._spark.sessions.sql_text import exact_sql
 from anabranch._sql.executor.running import check_quotes
 from anabranch._sql.grammar import computed_names
-from anabranch._sql.grammar.computed_names import Clause, Immediate
+from anabranch._sql.grammar.computed_names import IdentifierClause, Immediate
 from anabranch._sql.grammar.parameters import Marker, arguments_for, markers
 from anabranch._sql.grammar.parts import Path
 from anabranch._sql.grammar.qualifiers import Edit, apply_edits, between
@@ -33,7 +33,7 @@ Matters = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluatedStatement:
     """A statement without computed parts, with the values of its parameters.
 
     Attributes:
@@ -47,7 +47,7 @@ class Asked:
 
 def evaluate_computed_names(
     spark: SparkSession, text: str, args: Any, matters: Matters, filled: Callable[[str], str]
-) -> Asked:
+) -> EvaluatedStatement:
     """Evaluate the computed names and statements in a statement.
 
     Args:
@@ -58,7 +58,7 @@ def evaluate_computed_names(
         AnalysisException: Spark's: an expression is no constant string. SqlSyntaxError: a statement cannot be parsed.
         NotBuilt: a script computes a statement, or a name that could be one of ours.
     """
-    request = Asked(text, args)
+    request = EvaluatedStatement(text, args)
     while computed_names.may_be_computed(request.text):
         tokens = _try_tokenize(request.text)
         if tokens is None:
@@ -88,19 +88,19 @@ def _try_tokenize(text: str) -> list[Token] | None:
         raise
 
 
-def set_from(request: Asked) -> Asked:
+def set_from(request: EvaluatedStatement) -> EvaluatedStatement:
     """Return the statement that sets the variables of INTO from the rows of a query."""
     tokens = tokenize(request.text)
     while tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     query = request.text[: tokens[-1].end + 1]
-    return Asked(f"SET VARIABLE ({request.into}) = (\n{query}\n)", request.args)
+    return EvaluatedStatement(f"SET VARIABLE ({request.into}) = (\n{query}\n)", request.args)
 
 
 # -- IDENTIFIER(…) -----------------------------------------------------------------------------------------------------
 
 
-def _substitute_names(spark: SparkSession, request: Asked, tokens: list[Token]) -> Asked:
+def _substitute_names(spark: SparkSession, request: EvaluatedStatement, tokens: list[Token]) -> EvaluatedStatement:
     """Replace each IDENTIFIER(…) by the name to which it evaluates."""
     parameters, edits, used_starts = markers(tokens, request.args), [], set[int]()
     for clause in computed_names.clauses(request.text, tokens):
@@ -116,7 +116,12 @@ def _substitute_names(spark: SparkSession, request: Asked, tokens: list[Token]) 
 
 
 def _resolve_name(
-    spark: SparkSession, request: Asked, clause: Clause, used_markers: Sequence[Marker], *, reads: bool
+    spark: SparkSession,
+    request: EvaluatedStatement,
+    clause: IdentifierClause,
+    used_markers: Sequence[Marker],
+    *,
+    reads: bool,
 ) -> Path | None:
     """Evaluate a clause to a name; None if it is no IDENTIFIER clause, or Spark is to report the error."""
     literal_name = _constant_text(request.text, clause.inner, clause.said, used_markers)
@@ -181,12 +186,12 @@ def _nested_struct_sql(path: Path) -> str:
 
 def _resolve_immediate(
     spark: SparkSession,
-    request: Asked,
+    request: EvaluatedStatement,
     inner: Immediate,
     tokens: list[Token],
     matters: Matters,
     filled: Callable[[str], str],
-) -> Asked | None:
+) -> EvaluatedStatement | None:
     """Return the statement that EXECUTE IMMEDIATE runs; None if its text is NULL, which Spark refuses."""
     parameters = markers(tokens, request.args)
 
@@ -206,8 +211,10 @@ def _resolve_immediate(
     text = filled(statement)
     into = request.into if inner.into is None else request.text[slice(*inner.into)]
     if not (matters(text) or computed_names.may_be_computed(text)):
-        return Asked(text, None, into)
-    return Asked(text, _using_values(spark, request, inner, within, by_place=_has_positional_parameters(text)), into)
+        return EvaluatedStatement(text, None, into)
+    return EvaluatedStatement(
+        text, _using_values(spark, request, inner, within, by_place=_has_positional_parameters(text)), into
+    )
 
 
 def _has_positional_parameters(text: str) -> bool:
@@ -216,7 +223,12 @@ def _has_positional_parameters(text: str) -> bool:
 
 
 def _using_values(
-    spark: SparkSession, request: Asked, inner: Immediate, within: Callable[[int, int], list[Marker]], *, by_place: bool
+    spark: SparkSession,
+    request: EvaluatedStatement,
+    inner: Immediate,
+    within: Callable[[int, int], list[Marker]],
+    *,
+    by_place: bool,
 ) -> Any:
     """Evaluate the values of USING, to a list or by name; a variable without an alias has its own name.
 

@@ -15,7 +15,7 @@ from anabranch._spark.columns.spark_tables import try_describe_table
 from anabranch._spark.columns.types import declared_schema
 from anabranch._sql.conditions import check_rules
 from anabranch._sql.executor.parquet_tables import refuse_conversion
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.parts import Query, Table
 from anabranch._sql.grammar.statement_values import CreateTable
@@ -28,7 +28,7 @@ from anabranch.commands.options import Options
 from anabranch.errors import NotBuilt
 
 
-def create(statement: CreateTable, run: Running) -> DataFrame:
+def create(statement: CreateTable, run: StatementContext) -> DataFrame:
     """CREATE TABLE and REPLACE TABLE, with columns, AS a query, or LIKE another table; returns no rows."""
     statement = _with_options(statement)
     if statement.query is not None:
@@ -86,7 +86,7 @@ def create_command(statement: CreateTable, new: NewTable) -> Create | Replace:
     return Create(statement.table.location, new, if_not_exists=statement.if_not_exists)
 
 
-def _create_as_query(statement: CreateTable, query: Query, run: Running) -> DataFrame:
+def _create_as_query(statement: CreateTable, query: Query, run: StatementContext) -> DataFrame:
     rows = run.query(query)
     write = Write(
         statement.table.location,
@@ -110,7 +110,7 @@ def _create_as_query(statement: CreateTable, query: Query, run: Running) -> Data
     return run.nothing()
 
 
-def _new_table_like(statement: CreateTable, run: Running) -> NewTable:
+def _new_table_like(statement: CreateTable, run: StatementContext) -> NewTable:
     """Return a table with another table's columns; of a Delta table also with its layout and properties."""
     if isinstance(statement.like, Query):
         schema = declared_schema(run.query(statement.like).schema)
@@ -129,7 +129,7 @@ def _new_table_like(statement: CreateTable, run: Running) -> NewTable:
     )
 
 
-def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
+def convert(statement: v.ConvertTable, run: StatementContext) -> DataFrame:
     """CONVERT TO DELTA; returns no rows."""
     form, path = parquet_path(statement.identifier)
     if form == "parquet":
@@ -137,7 +137,7 @@ def convert(statement: v.ConvertTable, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def convert_name(statement: v.ConvertName, run: Running) -> DataFrame:
+def convert_name(statement: v.ConvertName, run: StatementContext) -> DataFrame:
     """CONVERT TO DELTA of a name. Always raises NameNotConverted, InvalidOption or UnknownTable."""
     refuse_conversion(run.spark, statement.name)
 

@@ -30,8 +30,8 @@ from anabranch._spark.merging.merge_source import reading, source_columns
 from anabranch._spark.sessions.sql_text import exact_sql
 from anabranch._sql.conditions import context_of
 from anabranch._sql.executor import row_statements
-from anabranch._sql.executor.maintenance_statements import optimizing
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.maintenance_statements import optimize_command
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar.parts import Expression, Query, Reference, Table
 from anabranch._sql.grammar.row_values import (
     DeleteRows,
@@ -56,7 +56,7 @@ _VERBS: dict[type[RowChange], str] = {
 }
 
 
-def explain(statement: ExplainChange, run: Running) -> DataFrame:
+def explain(statement: ExplainChange, run: StatementContext) -> DataFrame:
     """EXPLAIN; returns one row with a text, as Spark does."""
     change, snapshot = statement.change, run.newest(statement.change.table)
     if isinstance(change, OptimizeTable):
@@ -76,15 +76,15 @@ def explain(statement: ExplainChange, run: Running) -> DataFrame:
     return _text([*lines, "", row["plan"]], run)
 
 
-def _text(lines: Sequence[str], run: Running) -> DataFrame:
+def _text(lines: Sequence[str], run: StatementContext) -> DataFrame:
     """Return the result of EXPLAIN: one row with these lines."""
     text = "\n".join(["== Delta Command ==", *lines])
     return run.frame_from_columns({"plan": [text]}, pa.schema([("plan", pa.string())]))
 
 
-def _optimize_lines(statement: OptimizeTable, snapshot: Snapshot, run: Running) -> list[str]:
+def _optimize_lines(statement: OptimizeTable, snapshot: Snapshot, run: StatementContext) -> list[str]:
     """Describe the files that an OPTIMIZE would rewrite, and its steps."""
-    groups, plan = optimize_plan(optimizing(statement, snapshot, run), snapshot, run.engine.site)
+    groups, plan = optimize_plan(optimize_command(statement, snapshot, run), snapshot, run.engine.site)
     total = sum(len(group.files) for group in groups)
     size = sum(pc.sum(group.files["size"]).as_py() or 0 for group in groups)
     head = (
@@ -93,7 +93,7 @@ def _optimize_lines(statement: OptimizeTable, snapshot: Snapshot, run: Running) 
     return [f"{head}, {format_size(size)}", *_step_lines(plan)]
 
 
-def _row_change_lines(change: RowChange, snapshot: Snapshot, run: Running) -> list[str]:
+def _row_change_lines(change: RowChange, snapshot: Snapshot, run: StatementContext) -> list[str]:
     """Describe a change: the version, where each expression is computed, and the steps."""
     head = f"{_VERBS[type(change)]}: {snapshot.table} at version {snapshot.version}"
     if isinstance(change, MergeRows):
@@ -113,14 +113,14 @@ def _row_change_lines(change: RowChange, snapshot: Snapshot, run: Running) -> li
     ]
 
 
-def _insert_step(change: InsertRows, snapshot: Snapshot, run: Running) -> Step:
+def _insert_step(change: InsertRows, snapshot: Snapshot, run: StatementContext) -> Step:
     """Return the step that writes the rows of an INSERT."""
     plain = row_statements.literals(change, run, snapshot, evolves=change.evolves or run.engine.merges_schema())
     return Step(WRITE_ROWS, OF_A_QUERY if plain is None else None)
 
 
 def _delete_or_update_lines(
-    change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: Running
+    change: DeleteRows | UpdateRows, where: Condition, snapshot: Snapshot, run: StatementContext
 ) -> Iterator[str]:
     """Describe the values and the steps of a DELETE or an UPDATE."""
     values = row_statements.resolve_assignments(change, snapshot, run) if isinstance(change, UpdateRows) else None
@@ -128,7 +128,7 @@ def _delete_or_update_lines(
     yield from _step_lines(change_plan(snapshot, where, values, run.engine.site))
 
 
-def _merge_lines(change: MergeRows, snapshot: Snapshot, run: Running) -> Iterator[str]:
+def _merge_lines(change: MergeRows, snapshot: Snapshot, run: StatementContext) -> Iterator[str]:
     """Describe the expressions and the steps of a MERGE."""
     request = row_statements.merge_request(change, snapshot, run)
     matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
@@ -187,7 +187,9 @@ def _format_reason(reason: str | None) -> str:
 # -- queries -----------------------------------------------------------------------------------------------------------
 
 
-def _selection_query(change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, run: Running) -> Query:
+def _selection_query(
+    change: DeleteRows | TruncateTable | UpdateRows, snapshot: Snapshot, run: StatementContext
+) -> Query:
     """Return the query that selects the rows of a change, with their new values."""
     values = ""
     if isinstance(change, UpdateRows):

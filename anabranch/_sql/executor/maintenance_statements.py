@@ -17,7 +17,7 @@ from anabranch._spark.sessions.session import checks_retention
 from anabranch._spark.sessions.settings import setting
 from anabranch._sql.conditions import check_named, resolve_condition
 from anabranch._sql.executor.parquet_tables import files_of
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.parts import Expression, Path, Table
 from anabranch.commands.context import RunContext
@@ -47,25 +47,25 @@ _CLONE_METRICS = {
 """The columns that CLONE returns, and the metrics in them."""
 
 
-def optimize(statement: v.OptimizeTable, run: Running) -> DataFrame:
+def optimize(statement: v.OptimizeTable, run: StatementContext) -> DataFrame:
     """OPTIMIZE; returns the table and Delta's metrics."""
     snapshot = run.newest(statement.table)
-    result = optimizing(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
+    result = optimize_command(statement, snapshot, run).run(run.engine, RunContext(at=snapshot))
     return frame_from_rows(run.spark, [result_row(result, snapshot.table, statement.zorder)], OPTIMIZED)
 
 
-def optimizing(statement: v.OptimizeTable, snapshot: Snapshot, run: Running) -> Optimize:
+def optimize_command(statement: v.OptimizeTable, snapshot: Snapshot, run: StatementContext) -> Optimize:
     """Return the command of an OPTIMIZE."""
     where = _where(statement.where, snapshot, run)
     check_named(snapshot.schema, statement.zorder, snapshot.table, run.engine)
     return Optimize(statement.table.location, where, statement.zorder, statement.full, workers=WORKERS)
 
 
-def _where(where: Expression | None, snapshot: Snapshot, run: Running) -> Condition:
+def _where(where: Expression | None, snapshot: Snapshot, run: StatementContext) -> Condition:
     return EVERY_ROW if where is None else resolve_condition(where.source, snapshot, run.engine, filled=True)
 
 
-def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
+def reorg(statement: v.ReorgTable, run: StatementContext) -> DataFrame:
     """REORG TABLE: APPLY (PURGE) returns the same columns as OPTIMIZE, APPLY (UPGRADE UNIFORM (…)) no rows."""
     if statement.iceberg_version is None:
         snapshot = run.newest(statement.table)
@@ -80,7 +80,7 @@ def reorg(statement: v.ReorgTable, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
+def vacuum(statement: v.VacuumTable, run: StatementContext) -> DataFrame:
     """VACUUM; returns the table's path, with DRY RUN the paths of the files that it would delete."""
     checks = checks_retention(run.spark)
     lite = statement.lite if statement.lite is not None else setting(run.spark, VACUUMS_LITE, False)
@@ -90,20 +90,20 @@ def vacuum(statement: v.VacuumTable, run: Running) -> DataFrame:
     return run.frame_from_columns({"path": paths}, pa.schema([("path", pa.string())]))
 
 
-def restore(statement: v.RestoreTable, run: Running) -> DataFrame:
+def restore(statement: v.RestoreTable, run: StatementContext) -> DataFrame:
     """RESTORE; returns Delta's numbers of files and bytes."""
     result = restore_command(statement, run).run()
     return run.engine.rows(pa.Table.from_pylist([result.row], schema=RESULT))
 
 
-def restore_command(statement: v.RestoreTable, run: Running) -> Restore:
+def restore_command(statement: v.RestoreTable, run: StatementContext) -> Restore:
     """Return the command, the same as of ``DeltaTable.restoreToVersion`` and ``restoreToTimestamp``."""
     version, moment = run.version_and_moment(statement.table)
     ignores = (run.spark.conf.get(_IGNORES_MISSING, None) or "").lower() == "true"
     return Restore(statement.table.location, version, moment, ignores, run.zone_of(moment))
 
 
-def clone(statement: v.CloneTable, run: Running) -> DataFrame:
+def clone(statement: v.CloneTable, run: StatementContext) -> DataFrame:
     """CLONE; returns Delta's numbers of files and bytes."""
     log = open_log(statement.table.location)
     if statement.if_not_exists and log.exists():
@@ -120,7 +120,7 @@ def clone(statement: v.CloneTable, run: Running) -> DataFrame:
     return _clone_result(_set_source(command, statement.source, run).run().metrics, run)
 
 
-def _set_source(command: Clone, source: Table | Path, run: Running) -> Clone:
+def _set_source(command: Clone, source: Table | Path, run: StatementContext) -> Clone:
     """Set the source of a clone: a version of a Delta table, or Parquet files."""
     if isinstance(source, Table):
         version, moment = run.version_and_moment(source)
@@ -129,17 +129,17 @@ def _set_source(command: Clone, source: Table | Path, run: Running) -> Clone:
     return replace(command, source=location, parquet=partitions)
 
 
-def _clone_result(metrics: Any, run: Running) -> DataFrame:
+def _clone_result(metrics: Any, run: StatementContext) -> DataFrame:
     return run.row_of_counts(**{column: int(metrics.get(name, 0)) for column, name in _CLONE_METRICS.items()})
 
 
-def generate(statement: v.GenerateManifest, run: Running) -> DataFrame:
+def generate(statement: v.GenerateManifest, run: StatementContext) -> DataFrame:
     """GENERATE; returns no rows."""
     Generate(statement.table.location, statement.mode).run()
     return run.nothing()
 
 
-def repair(statement: v.RepairTable, run: Running) -> DataFrame:
+def repair(statement: v.RepairTable, run: StatementContext) -> DataFrame:
     """FSCK REPAIR TABLE; returns a row for each missing file."""
     result = Fsck(statement.table.location, statement.dry_run).run()
     return run.engine.rows(pa.Table.from_pylist(result.rows, schema=MISSING))

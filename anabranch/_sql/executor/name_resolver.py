@@ -18,7 +18,7 @@ from anabranch._catalog.named_tables import NamedTable
 from anabranch._catalog.resolver import Resolver
 from anabranch._catalog.table_names import OURS, Name, name_to_sql
 from anabranch._expressions.dialect import TokenizedText, tokenize
-from anabranch._sql.grammar.ddl_targets import Making
+from anabranch._sql.grammar.ddl_targets import CreateTarget
 from anabranch._sql.grammar.parts import Query, View
 from anabranch._sql.grammar.qualifiers import Edit, apply_edits
 from anabranch._sql.grammar.reader import Reader
@@ -32,8 +32,8 @@ def _is_file(name: Name) -> bool:
     return len(name) == 2 and "/" in name[1]
 
 
-class Seen(Protocol):
-    """The facts that a statement's text shows without parsing (`anabranch._sql.prefilter.Glance`)."""
+class StatementFacts(Protocol):
+    """The facts that a statement's text shows without parsing (`anabranch._sql.prefilter.TextFacts`)."""
 
     @property
     def reads(self) -> bool: ...
@@ -64,7 +64,7 @@ class Names(Resolver):
         self._views: dict[Name, View] = {}
         self._open_views: list[Name] = []
 
-    def may_know(self, look: Seen) -> bool:
+    def may_know(self, look: StatementFacts) -> bool:
         """Whether a statement may name a table of ours; for a query with known tables, whether one of them is ours."""
         self._reads, self._takes_names = look.reads, look.takes_names
         if not self._reads:  # it may change what names mean, as USE does
@@ -168,7 +168,7 @@ class Names(Resolver):
             raise UnknownTable(name=name_to_sql((*within[: 3 - len(name)], *name)))
         return location
 
-    def place(self, name: Name, making: Making) -> Location | None:
+    def place(self, name: Name, making: CreateTarget) -> Location | None:
         """Return the location of a table to create, if it will be one of ours.
 
         Raises:
@@ -184,7 +184,7 @@ class Names(Resolver):
         # CREATE TABLE compares its LOCATION clause with this.
         return planned.location if making.location is None else making.location
 
-    def makes(self, making: Making) -> bool:
+    def makes(self, making: CreateTarget) -> bool:
         """Whether a statement creates a table in one of our formats."""
         if making.format is None and making.clones:
             return True

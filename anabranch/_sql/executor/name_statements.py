@@ -17,7 +17,7 @@ from anabranch._catalog.view_entries import ddl
 from anabranch._log.snapshot import Snapshot
 from anabranch._spark.sessions.cached_rows import release
 from anabranch._sql.executor.name_resolver import Names
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar import row_values
 from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar.parts import Statement, Table
@@ -26,7 +26,7 @@ from anabranch.errors import InvalidOption, NameTaken, UnknownTable
 
 
 def run(
-    statement: Statement, names: Names, run: Running, plain: Callable[[], DataFrame], *, reshapes: bool
+    statement: Statement, names: Names, run: StatementContext, plain: Callable[[], DataFrame], *, reshapes: bool
 ) -> DataFrame:
     """Run a statement by ``plain``, and apply it to the catalog; ``reshapes`` is as in `registry.Entry`.
 
@@ -37,7 +37,7 @@ def run(
     table = getattr(statement, "table", None)
     if table is None:
         rows = plain()
-        for insert in statement.inserts if isinstance(statement, row_values.InsertEach) else ():
+        for insert in statement.inserts if isinstance(statement, row_values.MultiInsert) else ():
             _refresh(insert.table, names, run)
         return rows
     if isinstance(statement, v.CreateTable | v.CloneTable) and table.name in names.new:
@@ -62,7 +62,7 @@ def run(
     return rows
 
 
-def _refresh(table: Table, names: Names, run: Running) -> None:
+def _refresh(table: Table, names: Names, run: StatementContext) -> None:
     """Update the columns of a table in the catalog."""
     if (entry := names.entry(table.name)) is not None:
         named_tables.refresh(run.spark, entry)
@@ -83,7 +83,7 @@ def _refuse_drop(statement: v.DropTable) -> None:
 
 
 def _create_table(
-    statement: v.CreateTable | v.CloneTable, target: NamedTable, run: Running, plain: Callable[[], DataFrame]
+    statement: v.CreateTable | v.CloneTable, target: NamedTable, run: StatementContext, plain: Callable[[], DataFrame]
 ) -> DataFrame:
     if target.foreign or (target.entry is not None and not statement.replaces):
         if statement.if_not_exists:

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._catalog import entries, view_entries
 from anabranch._catalog.entry import StoredView
+from anabranch._catalog.entry_properties import VIEW
 from anabranch._catalog.named_tables import check_place
-from anabranch._catalog.properties import VIEW
 from anabranch._catalog.table_names import Name, name_to_sql
 from anabranch._expressions.dialect import Token, TokenType, tokenize
 from anabranch._protocol.schema.types import Field, Struct
@@ -22,17 +22,17 @@ from anabranch._spark.sessions.sql_text import exact_sql
 from anabranch._sql.executor import temporary_views
 from anabranch._sql.executor.error_position import of_spark
 from anabranch._sql.executor.name_resolver import Names
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar.parts import Query
 from anabranch._sql.grammar.qualifiers import Edit, apply_edits
-from anabranch._sql.grammar.tables_read import Found, tables_read
+from anabranch._sql.grammar.tables_read import TableMention, tables_read
 from anabranch._sql.grammar.view_values import AlterView, CreateTempView, CreateView
 from anabranch.errors import InvalidOption, NameTaken, RecursiveView, TemporaryInView, UnknownTable
 
 _INTERNAL_PROPERTIES = frozenset({VIEW, "transient_lastDdlTime"})
 
 
-def create(statement: CreateView, run: Running) -> DataFrame:
+def create(statement: CreateView, run: StatementContext) -> DataFrame:
     """CREATE VIEW; returns no rows.
 
     Raises:
@@ -66,7 +66,7 @@ def create(statement: CreateView, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def alter(statement: AlterView, run: Running) -> DataFrame:
+def alter(statement: AlterView, run: StatementContext) -> DataFrame:
     """ALTER VIEW … AS: replaces the query and the columns; keeps comment and properties. Returns no rows.
 
     Raises:
@@ -96,7 +96,7 @@ def _check_no_arguments(statement: CreateView | AlterView) -> None:
         raise InvalidOption(option="args", value=statement.name[-1], reason="a persistent view takes no parameters.")
 
 
-def _convert_to_spark_view(statement: AlterView, run: Running) -> DataFrame:
+def _convert_to_spark_view(statement: AlterView, run: StatementContext) -> DataFrame:
     """Turn a view whose new query reads no Delta table into a view of Spark's.
 
     Between the two steps the view still shows its old rows.
@@ -164,7 +164,9 @@ def _qualify_names(query: Query, text: str, spark: SparkSession) -> str:
     return apply_edits(text, 0, len(text), sorted(edits))
 
 
-def _qualifying_edit(mention: Found, tokens: list[Token], known_starts: set[int], spark: SparkSession) -> Edit | None:
+def _qualifying_edit(
+    mention: TableMention, tokens: list[Token], known_starts: set[int], spark: SparkSession
+) -> Edit | None:
     """Return the edit that writes a name in full; None if it is full, or not in a catalog, like a file's."""
     start, stop = tokens[mention.first].start, tokens[mention.after - 1].end + 1
     existing = None if start in known_starts or len(mention.parts) > 2 else entries.find_item(spark, mention.parts)
@@ -195,7 +197,7 @@ def _check_functions(tokens: list[Token], spark: SparkSession) -> None:
         raise InvalidOption(option="function", value=name, reason=reason)
 
 
-def _check_stored(view: StoredView, schema: Struct, run: Running) -> None:
+def _check_stored(view: StoredView, schema: Struct, run: StatementContext) -> None:
     """Check that the view as it will be stored has the columns of its query.
 
     Raises:

@@ -29,19 +29,19 @@ from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.frames.fallback import try_first
 from anabranch._spark.sessions.sql_text import expression
 from anabranch._sql.conditions import context_of, resolve_values, with_session_case
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar.parts import Expression, Query, Table
 from anabranch._sql.grammar.row_values import (
     DeleteRows,
-    InsertEach,
     InsertRows,
     MergeClause,
     MergeRows,
+    MultiInsert,
     TruncateTable,
     UpdateRows,
     assignments_by_key,
 )
-from anabranch._sql.merge_request import AskedClause, MergeRequest
+from anabranch._sql.merge_request import ClauseRequest, MergeRequest
 from anabranch._sql.plain_rows import field_of, fields_of, plain_rows
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
@@ -62,7 +62,7 @@ def resolve_where(
     return replace(resolved, text=where.text) if resolved.asks else resolved
 
 
-def delete(statement: DeleteRows, run: Running) -> DataFrame:
+def delete(statement: DeleteRows, run: StatementContext) -> DataFrame:
     """DELETE; returns ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
     with run.substitute_views(statement.where or Expression("")) as where_text:
@@ -71,7 +71,7 @@ def delete(statement: DeleteRows, run: Running) -> DataFrame:
     return run.row_of_counts(num_affected_rows=outcome.rows)
 
 
-def truncate(statement: TruncateTable, run: Running) -> DataFrame:
+def truncate(statement: TruncateTable, run: StatementContext) -> DataFrame:
     """TRUNCATE TABLE, as a DELETE of every row; returns no rows."""
     snapshot = run.newest(statement.table)
     Delete(statement.table.location, operation="TRUNCATE").run(run.engine, RunContext(at=snapshot))
@@ -83,7 +83,7 @@ def delete_command(statement: DeleteRows, where_text: str | TokenizedText, conte
     return Delete(statement.table.location, resolve_where(statement.where, where_text, statement.table, context))
 
 
-def update(statement: UpdateRows, run: Running) -> DataFrame:
+def update(statement: UpdateRows, run: StatementContext) -> DataFrame:
     """UPDATE; returns ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
     assignments = resolve_assignments(statement, snapshot, run)
@@ -93,7 +93,7 @@ def update(statement: UpdateRows, run: Running) -> DataFrame:
     return run.row_of_counts(num_affected_rows=outcome.rows)
 
 
-def resolve_assignments(statement: UpdateRows, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+def resolve_assignments(statement: UpdateRows, snapshot: Snapshot, run: StatementContext) -> dict[str, Any]:
     """Resolve the values of an UPDATE for its command.
 
     Raises:
@@ -105,14 +105,14 @@ def resolve_assignments(statement: UpdateRows, snapshot: Snapshot, run: Running)
 
 
 def _value(
-    value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: Running
+    value: Expression | None, key: str, snapshot: Snapshot, names: tuple[str, ...], run: StatementContext
 ) -> str | TokenizedText:
     if value is None:
         return _default(key, names[-1], snapshot, run) or "NULL"
     return strip_qualifiers(value.source, names, snapshot.schema)
 
 
-def _default(key: str, alias: str, snapshot: Snapshot, run: Running, *, inserts: bool = False) -> str | None:
+def _default(key: str, alias: str, snapshot: Snapshot, run: StatementContext, *, inserts: bool = False) -> str | None:
     """Return the SQL text of DEFAULT for a column: its default value, or NULL.
 
     Returns None in an insert if the table computes the column, which must then not be named.
@@ -137,7 +137,7 @@ def _is_computed(field: Field) -> bool:
     return generation_of(field) is not None or STEP in field.metadata
 
 
-def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
+def _default_of(field: Field, snapshot: Snapshot, run: StatementContext) -> str:
     """Return the SQL text of a column's default, or NULL.
 
     Raises:
@@ -150,14 +150,14 @@ def _default_of(field: Field, snapshot: Snapshot, run: Running) -> str:
 # -- MERGE -------------------------------------------------------------------------------------------------------------
 
 
-def merge(statement: MergeRows, run: Running) -> DataFrame:
+def merge(statement: MergeRows, run: StatementContext) -> DataFrame:
     """MERGE; returns the four counts of ``DeltaMergeBuilder.execute``."""
     snapshot = run.newest(statement.table)
     outcome = merge_request(statement, snapshot, run).command(snapshot).run(run.engine, RunContext(at=snapshot))
     return run.row_of_counts(**outcome.counts)
 
 
-def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> MergeRequest:
+def merge_request(statement: MergeRows, snapshot: Snapshot, run: StatementContext) -> MergeRequest:
     """Return the request of a MERGE, with its source as a DataFrame that has not been read."""
     source = run.query(statement.source)
     if statement.source_alias is not None:
@@ -176,17 +176,17 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: Running) -> Mer
     )
 
 
-def _build_clause(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> AskedClause:
+def _build_clause(clause: MergeClause, alias: str, snapshot: Snapshot, run: StatementContext) -> ClauseRequest:
     """Return a WHEN clause with the texts of its condition and values."""
     where = None if clause.condition is None else clause.condition.text
     if clause.action == "delete":
-        return AskedClause(clause.when, clause.action, where, {})
+        return ClauseRequest(clause.when, clause.action, where, {})
     values = None if clause.values is None else _clause_values(clause, alias, snapshot, run)
     option = "values" if clause.action == "insert" else "set"
-    return AskedClause(clause.when, clause.action, where, values, option)
+    return ClauseRequest(clause.when, clause.action, where, values, option)
 
 
-def _clause_values(clause: MergeClause, alias: str, snapshot: Snapshot, run: Running) -> dict[str, Any]:
+def _clause_values(clause: MergeClause, alias: str, snapshot: Snapshot, run: StatementContext) -> dict[str, Any]:
     """Return the values of a clause; DEFAULT in an insert gives the value of a column that is not named."""
     inserts = clause.action == "insert"
     pairs = assignments_by_key(clause.values or ())
@@ -197,14 +197,14 @@ def _clause_values(clause: MergeClause, alias: str, snapshot: Snapshot, run: Run
 # -- INSERT ------------------------------------------------------------------------------------------------------------
 
 
-def insert(statement: InsertRows, run: Running) -> DataFrame:
+def insert(statement: InsertRows, run: StatementContext) -> DataFrame:
     """INSERT; returns no rows."""
     with _prepare_insert(statement, run) as write:
         write()
     return run.nothing()
 
 
-def insert_each(statement: InsertEach, run: Running) -> DataFrame:
+def insert_each(statement: MultiInsert, run: StatementContext) -> DataFrame:
     """FROM … INSERT … INSERT …; resolves all INSERTs before the first runs, and returns no rows."""
     with ExitStack() as stack:
         writes = [stack.enter_context(_prepare_insert(insert_statement, run)) for insert_statement in statement.inserts]
@@ -214,7 +214,7 @@ def insert_each(statement: InsertEach, run: Running) -> DataFrame:
 
 
 @contextmanager
-def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[], None]]:
+def _prepare_insert(statement: InsertRows, run: StatementContext) -> Iterator[Callable[[], None]]:
     """Resolve an INSERT's table, columns and query, and yield the function that runs it within the block."""
     snapshot = run.newest(statement.table)
     evolves = statement.evolves or run.engine.merges_schema()
@@ -242,7 +242,7 @@ def _prepare_insert(statement: InsertRows, run: Running) -> Iterator[Callable[[]
         yield write_rows
 
 
-def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
+def literals(statement: InsertRows, run: StatementContext, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
     """Return the rows of an INSERT whose literals need no Spark; None for any other."""
     if evolves:
         return None
@@ -250,7 +250,7 @@ def literals(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves
     return try_first(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
 
 
-def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
+def rows_to_insert(statement: InsertRows, run: StatementContext, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
     """Return the rows of an INSERT with the table's column names and types.
 
     If the table evolves, new columns keep their names, and columns of a wider type keep that type.
@@ -267,7 +267,7 @@ def rows_to_insert(statement: InsertRows, run: Running, snapshot: Snapshot, *, e
     return by_position(rows, columns, snapshot.table, adds=adds)
 
 
-def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
+def _rows(statement: InsertRows, run: StatementContext, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
     """Return the table's columns that get values, and the rows, in the same order."""
     session_columns = with_session_case(snapshot.schema, run.engine)
     static = [
@@ -284,14 +284,14 @@ def _rows(statement: InsertRows, run: Running, snapshot: Snapshot) -> tuple[list
     return [*(field for field, _ in static), *fields], rows
 
 
-def _by_name(rows: DataFrame, snapshot: Snapshot, run: Running) -> DataFrame:
+def _by_name(rows: DataFrame, snapshot: Snapshot, run: StatementContext) -> DataFrame:
     """Cast rows with the table's column names to the values that an assignment stores."""
     fields = [field_of(name, snapshot, with_session_case(snapshot.schema, run.engine)) for name in rows.columns]
     return by_name(rows, Struct(tuple(fields)), snapshot.table)
 
 
 def _with_defaults(
-    statement: InsertRows, fields: list[Field], snapshot: Snapshot, run: Running
+    statement: InsertRows, fields: list[Field], snapshot: Snapshot, run: StatementContext
 ) -> tuple[list[Field], Query]:
     """Return the columns of VALUES with DEFAULT, without those that are DEFAULT in every row, and a query of them."""
     rows = statement.values
@@ -304,7 +304,7 @@ def _with_defaults(
     return [fields[i] for i in indices], Query("VALUES " + ", ".join(f"({line})" for line in lines))
 
 
-def _cell_sql(cell: Expression | None, field: Field, snapshot: Snapshot, run: Running) -> str:
+def _cell_sql(cell: Expression | None, field: Field, snapshot: Snapshot, run: StatementContext) -> str:
     if cell is not None:
         return cell.text
     if _is_computed(field):
@@ -314,7 +314,7 @@ def _cell_sql(cell: Expression | None, field: Field, snapshot: Snapshot, run: Ru
 
 
 def _overwrite_condition(
-    statement: InsertRows, where_text: TokenizedText, snapshot: Snapshot, run: Running
+    statement: InsertRows, where_text: TokenizedText, snapshot: Snapshot, run: StatementContext
 ) -> Condition | None:
     """Return the condition of the rows that an overwrite replaces; None: all, or those of the written partitions."""
     context = context_of(snapshot, run.engine)
@@ -335,7 +335,7 @@ def _partition_condition(field: Field, text: str) -> str:
     return f"{quote_identifier(field.name)} <=> CAST({text} AS {spark_type(field.type).simpleString()})"
 
 
-def _is_dynamic(statement: InsertRows, run: Running) -> bool:
+def _is_dynamic(statement: InsertRows, run: StatementContext) -> bool:
     """Whether the session's setting makes an overwrite replace only the partitions that are written."""
     setting = run.spark.conf.get(_OVERWRITES, None) or ""
     return statement.overwrites and statement.where is None and setting.lower() == "dynamic"

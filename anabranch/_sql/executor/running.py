@@ -66,16 +66,16 @@ def check_quotes(spark: SparkSession, text: str) -> None:
             raise InvalidOption(option=name, value="true", reason=reason)
 
 
-class Running:
+class StatementContext:
     """One running statement in one session; ``frames`` are the user's DataFrames by their names in its text."""
 
     def __init__(self, spark: SparkSession, frames: Mapping[str, DataFrame] | None = None) -> None:
         self.spark, self.engine, self.frames = spark, SparkEngine(spark), frames or {}
         self._snapshots: dict[tuple[str, int | None], Snapshot] = {}
 
-    def anew(self) -> Running:
+    def anew(self) -> StatementContext:
         """The same, which has read nothing yet."""
-        return Running(self.spark, self.frames)
+        return StatementContext(self.spark, self.frames)
 
     # -- versions
 

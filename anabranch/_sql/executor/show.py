@@ -22,7 +22,7 @@ from anabranch._spark.columns.spark_tables import files_in, try_describe_table
 from anabranch._spark.columns.types import column, quote_identifier, spark_type
 from anabranch._spark.sessions.sql_text import exact_sql, expression
 from anabranch._sql.executor.create_table import for_others
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar.parts import Reference, Table
 from anabranch._sql.grammar.statement_values import (
     DescribeDetail,
@@ -43,12 +43,12 @@ _COLUMN_SCHEMA = pa.schema([("col_name", pa.string()), ("data_type", pa.string()
 Line = tuple[str, str, str | None]
 
 
-def describe_history(statement: DescribeHistory, run: Running) -> DataFrame:
+def describe_history(statement: DescribeHistory, run: StatementContext) -> DataFrame:
     """DESCRIBE HISTORY."""
     return run.engine.rows(as_table(history(statement.table.location, statement.limit), SHOWN_HISTORY))
 
 
-def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
+def describe_detail(statement: DescribeDetail, run: StatementContext) -> DataFrame:
     """DESCRIBE DETAIL of a Delta table; of a path in a string literal, also of other files."""
     log = open_log(statement.table.location)
     if len(statement.table.name) == 1 and not log.exists() and log.store.list_all():
@@ -58,7 +58,7 @@ def describe_detail(statement: DescribeDetail, run: Running) -> DataFrame:
     return run.engine.rows(as_table([row], DETAIL))
 
 
-def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
+def describe_other(statement: DescribeOther, run: StatementContext) -> DataFrame:
     """DESCRIBE DETAIL of a table in Spark's catalog, or of files in one of Spark's formats.
 
     Raises:
@@ -87,7 +87,7 @@ def describe_other(statement: DescribeOther, run: Running) -> DataFrame:
     return run.engine.rows(as_table([row], DETAIL))
 
 
-def _entry(table: Table, run: Running) -> Entry | None:
+def _entry(table: Table, run: StatementContext) -> Entry | None:
     """Return the catalog entry of a table; None if the statement names it by its path."""
     return None if _is_path(table) else entries.find(run.spark, table.name)
 
@@ -96,7 +96,7 @@ def _is_path(table: Table) -> bool:
     return len(table.name) == 2 and table.name[1] == str(table.location)
 
 
-def describe(statement: DescribeTable, run: Running) -> DataFrame:
+def describe(statement: DescribeTable, run: StatementContext) -> DataFrame:
     """DESCRIBE [EXTENDED]: the columns, the partitioning, the clustering, and the details."""
     snapshot = run.snapshot(statement.table)
     if statement.column is not None:
@@ -148,7 +148,7 @@ def _table_keys(configuration: Mapping[str, str]) -> list[tuple[str, str]]:
     return sorted((key.removeprefix(KEY_PREFIX), text) for key, text in configuration.items() if is_key(key))
 
 
-def _describe_column(statement: DescribeTable, snapshot: Snapshot, run: Running) -> DataFrame:
+def _describe_column(statement: DescribeTable, snapshot: Snapshot, run: StatementContext) -> DataFrame:
     """DESCRIBE t c: name, type and comment of one column."""
     assert statement.column is not None
     if len(statement.column) > 1:
@@ -166,19 +166,19 @@ def _describe_column(statement: DescribeTable, snapshot: Snapshot, run: Running)
     )
 
 
-def show_columns(statement: ShowColumns, run: Running) -> DataFrame:
+def show_columns(statement: ShowColumns, run: StatementContext) -> DataFrame:
     """SHOW COLUMNS."""
     names = run.snapshot(statement.table).schema.names
     return run.frame_from_columns({"col_name": names}, pa.schema([("col_name", pa.string())]))
 
 
-def refresh(statement: RefreshTable, run: Running) -> DataFrame:
+def refresh(statement: RefreshTable, run: StatementContext) -> DataFrame:
     """REFRESH TABLE, a no-op: every statement reads the newest version. Returns no rows."""
     run.snapshot(statement.table)
     return run.nothing()
 
 
-def show_partitions(statement: ShowPartitions, run: Running) -> DataFrame:
+def show_partitions(statement: ShowPartitions, run: StatementContext) -> DataFrame:
     """SHOW PARTITIONS: the partition values of the table.
 
     Raises:
@@ -213,7 +213,7 @@ def _properties(snapshot: Snapshot) -> dict[str, str]:
     return dict(sorted({**snapshot.metadata.configuration, **versions, **supported}.items()))
 
 
-def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
+def show_properties(statement: ShowProperties, run: StatementContext) -> DataFrame:
     """SHOW TBLPROPERTIES: all properties, or one."""
     snapshot = run.snapshot(statement.table)
     shown_properties = _properties(snapshot)
@@ -227,7 +227,7 @@ def show_properties(statement: ShowProperties, run: Running) -> DataFrame:
 # -- SHOW CREATE TABLE -------------------------------------------------------------------------------------------------
 
 
-def show_create(statement: ShowCreateTable, run: Running) -> DataFrame:
+def show_create(statement: ShowCreateTable, run: StatementContext) -> DataFrame:
     """SHOW CREATE TABLE: a statement that creates such a table."""
     text = create_text(run.snapshot(statement.table), _table_sql(statement.table))
     return run.frame_from_columns({"createtab_stmt": [text]}, pa.schema([("createtab_stmt", pa.string())]))

@@ -24,7 +24,7 @@ from anabranch._spark.sessions.sql_text import verbatim
 from anabranch._sql.executor.error_position import of_spark
 from anabranch._sql.executor.frame_views import rows_of
 from anabranch._sql.executor.name_resolver import Names
-from anabranch._sql.executor.running import Running, state_of
+from anabranch._sql.executor.running import StatementContext, state_of
 from anabranch._sql.executor.session_views import (
     SESSION_VIEWS,
     SessionView,
@@ -45,7 +45,7 @@ from anabranch._sql.grammar.view_values import CreateTempView
 from anabranch.errors import UnknownTable
 
 
-def create(statement: CreateTempView, run: Running) -> DataFrame:
+def create(statement: CreateTempView, run: StatementContext) -> DataFrame:
     """Create a temporary view that follows its tables; returns no rows.
 
     A view that reads a view of its own name is created, but stays as it is.
@@ -64,7 +64,7 @@ def create(statement: CreateTempView, run: Running) -> DataFrame:
     return run.nothing()
 
 
-def keep(statement: CreateTempView, level: StorageLevel, run: Running) -> DataFrame:
+def keep(statement: CreateTempView, level: StorageLevel, run: StatementContext) -> DataFrame:
     """Cache the rows of a view that was just created, until one of its tables changes; returns these rows."""
     name = view_name(statement)
     with SESSION_VIEWS.lock:
@@ -76,7 +76,7 @@ def keep(statement: CreateTempView, level: StorageLevel, run: Running) -> DataFr
     return rows_of(run.spark, name).persist(level)
 
 
-def renew(run: Running, source: TokenizedText) -> None:
+def renew(run: StatementContext, source: TokenizedText) -> None:
     """Bring the views that a statement names to the newest versions of their tables.
 
     Raises:
@@ -165,7 +165,7 @@ def _rebind(reference: Reference, full_name: Name | None, names: Names) -> Refer
 # -- renewing ----------------------------------------------------------------------------------------------------------
 
 
-def _renew_view(views: SessionViews, name: Name, view: TableView, run: Running) -> None:
+def _renew_view(views: SessionViews, name: Name, view: TableView, run: StatementContext) -> None:
     """Recreate a view unless it would show the same; forget it if it was replaced or dropped by other means."""
     if _fingerprint(run.spark, name) != view.fingerprint:
         del views[name]
@@ -182,7 +182,7 @@ def _renew_view(views: SessionViews, name: Name, view: TableView, run: Running) 
         rows_of(run.spark, name).persist(level)
 
 
-def _recreate(views: SessionViews, view: TableView, query: Query, run: Running) -> None:
+def _recreate(views: SessionViews, view: TableView, query: Query, run: StatementContext) -> None:
     """Recreate a view; notes which views lose their cached rows, since Spark drops those of views that read it."""
     cached = {
         name: other
@@ -195,7 +195,7 @@ def _recreate(views: SessionViews, view: TableView, query: Query, run: Running) 
             views[name] = replace(other, state=None)
 
 
-def _current_rows(view: TableView, query: Query, run: Running) -> DataFrame:
+def _current_rows(view: TableView, query: Query, run: StatementContext) -> DataFrame:
     """Return the current rows of a view, with the columns that it had when it was created."""
     rows = run.query(query)
     with of_spark(query, run.spark):
@@ -207,7 +207,7 @@ def _current_rows(view: TableView, query: Query, run: Running) -> DataFrame:
 
 
 def _current_state(
-    views: SessionViews, view: TableView, query: Query, run: Running, *, is_cached: bool
+    views: SessionViews, view: TableView, query: Query, run: StatementContext, *, is_cached: bool
 ) -> ViewState | None:
     """Return what a view shows once it is recreated from its current query.
 
@@ -221,7 +221,7 @@ def _current_state(
     return ViewState(below, versions, tuple(run.engine.settings().items())) if are_ours else None
 
 
-def _versions(query: Query, run: Running) -> Iterator[Hashable]:
+def _versions(query: Query, run: StatementContext) -> Iterator[Hashable]:
     """Yield the tables that a query reads, through persistent views too, with their versions."""
     for reference in query.references:
         if reference.view is None:

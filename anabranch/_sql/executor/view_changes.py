@@ -20,7 +20,7 @@ from anabranch._expressions.dialect import TokenizedText, tokenize
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._spark.columns.types import quote_identifier
 from anabranch._sql.executor import frame_views, temporary_views
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.executor.session_views import SessionView, ViewOverViews
 from anabranch._sql.grammar.change_target import ChangeTarget, find_change_target
 from anabranch._sql.grammar.parts import Query, Reference, Table
@@ -93,7 +93,7 @@ def find_cause(spark: SparkSession, source: TokenizedText) -> ViewIsNoTable | No
     return _view_error(source, target)
 
 
-def follow(run: Running, name: Name, location: str) -> None:
+def follow(run: StatementContext, name: Name, location: str) -> None:
     """Make a view follow its table, as views created in SQL do, after a statement changed the table by the view's name.
 
     Does nothing if the view was replaced meanwhile. The change is already committed, so a failure is only logged.
@@ -104,7 +104,7 @@ def follow(run: Running, name: Name, location: str) -> None:
     view = CreateTempView(name[-1], Query(text, (read,)), replaces=True, is_global=is_global)
     try:
         if frame_views.table_of(run.spark, name) == location:
-            temporary_views.create(view, Running(run.spark))
+            temporary_views.create(view, StatementContext(run.spark))
     except (AnabranchError, PySparkException) as error:
         _logger.warning("The view %s still shows its table as it was: %s", name[-1], type(error).__name__)
 

@@ -59,11 +59,11 @@ _ENDS_VALUE = (
 )
 
 
-Also = Callable[[str], bool]
+ClauseParser = Callable[[str], bool]
 """Takes a further clause of a column definition; gets the column's name and returns whether there was one."""
 
 
-class Typed(NamedTuple):
+class TypeDefinition(NamedTuple):
     """A type, and its SQL name, which includes the lengths of CHAR and VARCHAR."""
 
     type: DataType
@@ -71,7 +71,7 @@ class Typed(NamedTuple):
     has_length: bool = False
 
 
-class Declared(NamedTuple):
+class ColumnDefinition(NamedTuple):
     """A column, and its position in ALTER TABLE."""
 
     field: Field
@@ -79,7 +79,7 @@ class Declared(NamedTuple):
     after: str | None = None
 
 
-def data_type(r: Reader, column: str = "", level: int = 1) -> Typed:
+def data_type(r: Reader, column: str = "", level: int = 1) -> TypeDefinition:
     """Take the type of a column.
 
     Raises:
@@ -92,61 +92,63 @@ def data_type(r: Reader, column: str = "", level: int = 1) -> Typed:
     return typed
 
 
-def _data_type(r: Reader, column: str, level: int) -> Typed:
+def _data_type(r: Reader, column: str, level: int) -> TypeDefinition:
     keyword = r.ahead()
     if keyword in ("ARRAY", "MAP", "STRUCT") and r.is_type(TokenType.LT, 1):
         r.i += 2
         return _parse_nested_type(r, keyword, column, level + 1)
     if keyword == "STRUCT" and r.is_type(TokenType.NEQ, 1):  # STRUCT<>
         r.i += 2
-        return Typed(Struct(), "struct<>")
+        return TypeDefinition(Struct(), "struct<>")
     at = r.i
     r.name("a type")
     if keyword in _DECIMALS:
         return _decimal(r)
     if keyword in ("CHAR", "CHARACTER", "VARCHAR"):
         length = r.single(lambda: r.whole("a length"))
-        return Typed("string", f"{'varchar' if keyword == 'VARCHAR' else 'char'}({length})", True)
+        return TypeDefinition("string", f"{'varchar' if keyword == 'VARCHAR' else 'char'}({length})", True)
     type_name = _TYPES.get(keyword)
     if keyword in _UNSUPPORTED:
         raise UnsupportedType(column=column, type=keyword.lower())
     if type_name is None:
         r.fail("there is no such type in a Delta table.", at)
-    return Typed(type_name, _SQL_NAMES.get(type_name, type_name))
+    return TypeDefinition(type_name, _SQL_NAMES.get(type_name, type_name))
 
 
-def _decimal(r: Reader) -> Typed:
+def _decimal(r: Reader) -> TypeDefinition:
     digits = r.take_list(lambda: r.whole("a number of digits")) if r.is_type(TokenType.L_PAREN) else (10,)
     precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
     if len(digits) > 2 or not 1 <= precision <= 38 or not 0 <= scale <= precision:
         r.fail("a decimal has 1 to 38 digits, and at most as many after the decimal point.", r.i - 1)
     name = f"decimal({precision},{scale})"
-    return Typed(name, name)
+    return TypeDefinition(name, name)
 
 
-def _parse_nested_type(r: Reader, keyword: str, column: str, level: int) -> Typed:
+def _parse_nested_type(r: Reader, keyword: str, column: str, level: int) -> TypeDefinition:
     if keyword == "ARRAY":
         element = data_type(r, column, level)
         _take_closing_bracket(r)
-        return Typed(Array(element.type), f"array<{element.name}>", element.has_length)
+        return TypeDefinition(Array(element.type), f"array<{element.name}>", element.has_length)
     if keyword == "MAP":
         key = data_type(r, column, level)
         r.punctuation(TokenType.COMMA, ",")
         value = data_type(r, column, level)
         _take_closing_bracket(r)
-        return Typed(Map(key.type, value.type), f"map<{key.name},{value.name}>", key.has_length or value.has_length)
+        return TypeDefinition(
+            Map(key.type, value.type), f"map<{key.name},{value.name}>", key.has_length or value.has_length
+        )
     members = [_member(r, level)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
         members.append(_member(r, level))
     _take_closing_bracket(r)
     name = ",".join(f"{field.name}:{typed.name}" for field, typed in members)
-    return Typed(
+    return TypeDefinition(
         Struct(tuple(field for field, _ in members)), f"struct<{name}>", any(typed.has_length for _, typed in members)
     )
 
 
-def _member(r: Reader, level: int) -> tuple[Field, Typed]:
+def _member(r: Reader, level: int) -> tuple[Field, TypeDefinition]:
     name = r.name("the name of a member")
     if r.is_type(TokenType.COLON):
         r.i += 1
@@ -166,16 +168,16 @@ def _take_closing_bracket(r: Reader) -> None:
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
-def column(r: Reader, also: Also | None = None) -> Field:
+def column(r: Reader, also: ClauseParser | None = None) -> Field:
     """Take a column of CREATE TABLE: its name, its type, its clauses, and those that ``also`` takes."""
     return parse_column_definition(r, r.name("the name of a column"), also).field
 
 
-def parse_column_definition(r: Reader, name: str, also: Also | None = None) -> Declared:
+def parse_column_definition(r: Reader, name: str, also: ClauseParser | None = None) -> ColumnDefinition:
     """Take the type of a column and its clauses, in any order, each once."""
     typed = data_type(r, name)
     metadata: dict[str, Any] = {LENGTH: typed.name} if typed.has_length else {}
-    declared = Declared(Field(name, typed.type, True, metadata))
+    declared = ColumnDefinition(Field(name, typed.type, True, metadata))
     keywords: set[str] = set()
     while (keyword := r.ahead()) in _CLAUSES or (also is not None and also(name)):
         if keyword not in _CLAUSES:
@@ -187,22 +189,22 @@ def parse_column_definition(r: Reader, name: str, also: Also | None = None) -> D
     return declared
 
 
-def _not_null(r: Reader, declared: Declared) -> Declared:
+def _not_null(r: Reader, declared: ColumnDefinition) -> ColumnDefinition:
     r.expect("NOT", "NULL")
     return declared._replace(field=replace(declared.field, nullable=False))
 
 
-def _comment(r: Reader, declared: Declared) -> Declared:
+def _comment(r: Reader, declared: ColumnDefinition) -> ColumnDefinition:
     r.expect("COMMENT")
     return _add_metadata(declared, {"comment": r.string("a comment")})
 
 
-def _default(r: Reader, declared: Declared) -> Declared:
+def _default(r: Reader, declared: ColumnDefinition) -> ColumnDefinition:
     r.expect("DEFAULT")
     return _add_metadata(declared, {DEFAULT: r.expression(*_ENDS_VALUE, comma=True, what="a value").text})
 
 
-def _parse_generation(r: Reader, declared: Declared) -> Declared:
+def _parse_generation(r: Reader, declared: ColumnDefinition) -> ColumnDefinition:
     r.expect("GENERATED")
     explicit = r.take("BY", "DEFAULT")
     if not explicit:
@@ -241,17 +243,17 @@ def _parse_counter(r: Reader) -> tuple[int, int]:
     return start, step
 
 
-def _first(r: Reader, declared: Declared) -> Declared:
+def _first(r: Reader, declared: ColumnDefinition) -> ColumnDefinition:
     r.expect("FIRST")
     return declared._replace(first=True)
 
 
-def _after(r: Reader, declared: Declared) -> Declared:
+def _after(r: Reader, declared: ColumnDefinition) -> ColumnDefinition:
     r.expect("AFTER")
     return declared._replace(after=r.name("the name of a column"))
 
 
-def _add_metadata(declared: Declared, facts: Mapping[str, Any]) -> Declared:
+def _add_metadata(declared: ColumnDefinition, facts: Mapping[str, Any]) -> ColumnDefinition:
     return declared._replace(field=replace(declared.field, metadata={**declared.field.metadata, **facts}))
 
 

@@ -30,7 +30,7 @@ _SIMPLE = re.compile(r"(?:[A-Za-z_]\w*|`(?:[^`]|``)+`)(?:\.(?:[A-Za-z_]\w*|`(?:[
 
 
 @dataclass(frozen=True)
-class Clause:
+class IdentifierClause:
     """``IDENTIFIER(…)``.
 
     Attributes:
@@ -86,9 +86,9 @@ def is_script(tokens: Sequence[Token]) -> bool:
     return len(tokens) > at and word(tokens[at]) == "BEGIN" and ends
 
 
-def clauses(text: str, tokens: Sequence[Token]) -> list[Clause]:
+def clauses(text: str, tokens: Sequence[Token]) -> list[IdentifierClause]:
     """Find each IDENTIFIER(…) that is not inside another one."""
-    result: list[Clause] = []
+    result: list[IdentifierClause] = []
     for i, token in enumerate(tokens[:-2]):
         is_nested = result and token.start < result[-1].stop
         if word(token) == "IDENTIFIER" and tokens[i + 1].token_type == TokenType.L_PAREN and not is_nested:
@@ -96,7 +96,7 @@ def clauses(text: str, tokens: Sequence[Token]) -> list[Clause]:
     return result
 
 
-def _clause(text: str, tokens: Sequence[Token], i: int) -> list[Clause]:
+def _clause(text: str, tokens: Sequence[Token], i: int) -> list[IdentifierClause]:
     """Return the clause at a token; none if the parentheses contain a list or nothing."""
     cursor = Cursor(text, tokens, i + 2)
     if cursor.is_type(TokenType.R_PAREN):
@@ -105,7 +105,9 @@ def _clause(text: str, tokens: Sequence[Token], i: int) -> list[Clause]:
     if not cursor.is_type(TokenType.R_PAREN):
         return []
     start, stop = tokens[i + 2].start, cursor.stop
-    clause = Clause(tokens[i].start, cursor.tokens[cursor.i].end + 1, (start, stop), i, plain(text[start:stop]))
+    clause = IdentifierClause(
+        tokens[i].start, cursor.tokens[cursor.i].end + 1, (start, stop), i, plain(text[start:stop])
+    )
     return [clause]
 
 
@@ -129,7 +131,7 @@ def name_in(text: str) -> Path | None:
     return name if name and cursor.is_at_end else None
 
 
-def name_edit(clause: Clause, name: Path) -> Edit:
+def name_edit(clause: IdentifierClause, name: Path) -> Edit:
     """Return the edit that replaces a clause by its name."""
     return Edit(clause.start, clause.stop, ".".join("`" + part.replace("`", "``") + "`" for part in name))
 

@@ -9,7 +9,7 @@ from dataclasses import replace as replaced
 from anabranch._expressions.dialect import TokenType
 from anabranch._protocol.properties import check_unreserved
 from anabranch._protocol.schema.types import Field
-from anabranch._sql.grammar.column_definitions import Typed, column, data_type
+from anabranch._sql.grammar.column_definitions import TypeDefinition, column, data_type
 from anabranch._sql.grammar.constraints import Constraints, starts_constraint
 from anabranch._sql.grammar.parts import Path, Query, Statement, Table, View
 from anabranch._sql.grammar.reader import Reader
@@ -184,7 +184,7 @@ def _refuse_unsupported(r: Reader) -> None:
             raise InvalidOption(option=" ".join(words), value="said", reason=f"{why}.")
 
 
-def _partition(r: Reader) -> tuple[str, Typed | None]:
+def _partition(r: Reader) -> tuple[str, TypeDefinition | None]:
     name = r.name("the name of a column")
     if r.is_type(TokenType.L_PAREN):
         reason = "a table is partitioned by columns: define a generated column, and partition by that."

@@ -14,7 +14,7 @@ _QUERY = frozenset({"AS", "SELECT", "WITH", "FROM", "VALUES"})
 
 
 @dataclass(frozen=True)
-class Making:
+class CreateTarget:
     """The clauses after the name of a table to create.
 
     Attributes:
@@ -30,7 +30,7 @@ class Making:
     clones: bool = False
 
 
-def making(tokens: Sequence[Token], i: int) -> Making:
+def parse_create_target(tokens: Sequence[Token], i: int) -> CreateTarget:
     """Scan the clauses from token ``i`` on, up to a query."""
     format_, location, like, clones, depth = None, None, None, False, 0
     while i < len(tokens):
@@ -50,7 +50,7 @@ def making(tokens: Sequence[Token], i: int) -> Making:
                 like = _name(tokens, i + 1)
             clones = clones or keyword == "CLONE"
         i += 1
-    return Making(format_, location, like, clones)
+    return CreateTarget(format_, location, like, clones)
 
 
 def _path(tokens: Sequence[Token], i: int) -> str | None:

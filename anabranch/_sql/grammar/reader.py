@@ -19,7 +19,7 @@ from anabranch._expressions.dialect import Token, TokenizedText, TokenType, toke
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._sql.grammar import hidden_columns, qualifiers
 from anabranch._sql.grammar.cursor import Cursor
-from anabranch._sql.grammar.ddl_targets import Making, making
+from anabranch._sql.grammar.ddl_targets import CreateTarget, parse_create_target
 from anabranch._sql.grammar.parameters import Marker, arguments_for, literal, markers, outside
 from anabranch._sql.grammar.parts import (
     Arguments,
@@ -33,13 +33,13 @@ from anabranch._sql.grammar.parts import (
     View,
 )
 from anabranch._sql.grammar.qualifiers import Edit, Places, between
-from anabranch._sql.grammar.tables_read import BY_PATH, Found, alias_at, tables_read
+from anabranch._sql.grammar.tables_read import BY_PATH, TableMention, alias_at, tables_read
 from anabranch.errors import InvalidOption, UnknownTable, ViewIsNoTable
 
 Locate = Callable[[tuple[str, ...]], "Location | View | None"]
 """Resolves a name to a Delta table's location or to a view; None if the name is neither."""
 
-Place = Callable[[tuple[str, ...], Making], "Location | None"]
+Place = Callable[[tuple[str, ...], CreateTarget], "Location | None"]
 """Resolves the name of a table to create to its location; None if the statement creates another kind of table."""
 
 _END = 1 << 62
@@ -68,7 +68,7 @@ class Reader(Cursor):
         self._locate_shown = shown or (lambda name: None)
         self._markers = markers(tokens, args)
         self._references: list[Reference] | None = None
-        self._mentions: list[Found] = []
+        self._mentions: list[TableMention] = []
         self._targets: list[Table] = []
         self._sources: list[Path] = []
         self._analysis_budget = _CONDITION_BUDGET * len(source.text)
@@ -143,7 +143,7 @@ class Reader(Cursor):
             return self.table()
         at, start = self.i, self.start
         name = self.path("the name of a table")
-        location = self._place(name, making(self.tokens, self.i))
+        location = self._place(name, parse_create_target(self.tokens, self.i))
         if location is None:
             self.i = at
             return None
@@ -390,7 +390,7 @@ class Reader(Cursor):
             self._references = [reference for reference in references if reference is not None]
         return self._references
 
-    def _reference(self, mention: Found) -> Reference | None:
+    def _reference(self, mention: TableMention) -> Reference | None:
         if mention.asks_changes:
             return self._table_changes(mention)
         location = self._locate(mention.parts)
@@ -417,7 +417,7 @@ class Reader(Cursor):
         side.i, side._targets = i, []
         return side
 
-    def _view_reference(self, view: View, mention: Found, side: Reader) -> Reference:
+    def _view_reference(self, view: View, mention: TableMention, side: Reader) -> Reference:
         if side.as_of() != (None, None):
             side.fail("a view has no versions.", mention.after)
         start, stop = self.tokens[mention.first].start, self.tokens[mention.after - 1].end + 1
@@ -429,7 +429,7 @@ class Reader(Cursor):
 
     # -- changes
 
-    def _table_changes(self, mention: Found) -> Reference:
+    def _table_changes(self, mention: TableMention) -> Reference:
         """Parse ``table_changes('table', start [, end])``, or ``…_by_path('/path', …)``.
 
         Raises:

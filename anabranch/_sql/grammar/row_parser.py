@@ -13,10 +13,10 @@ from anabranch._sql.grammar.qualifiers import MOST_PARTS, full_name_alias, witho
 from anabranch._sql.grammar.reader import Reader
 from anabranch._sql.grammar.row_values import (
     DeleteRows,
-    InsertEach,
     InsertRows,
     MergeClause,
     MergeRows,
+    MultiInsert,
     TruncateTable,
     UpdateRows,
 )
@@ -256,7 +256,7 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     return InsertRows(table, query, overwrites, columns, by_name, partitions, where, evolves, values)
 
 
-def inserts(r: Reader) -> InsertEach | None:
+def inserts(r: Reader) -> MultiInsert | None:
     """Parse ``FROM … INSERT … SELECT … [INSERT …]``, after FROM, as separate INSERTs with a query of that FROM each.
 
     Raises:
@@ -273,7 +273,7 @@ def inserts(r: Reader) -> InsertEach | None:
         raise NotBuilt(
             what="FROM … INSERT into tables of several formats", instead="Run each INSERT as a statement of its own."
         )
-    return InsertEach(tuple(statement for statement in insert_statements if statement is not None))
+    return MultiInsert(tuple(statement for statement in insert_statements if statement is not None))
 
 
 def _begins_insert(r: Reader, i: int) -> bool:

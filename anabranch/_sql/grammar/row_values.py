@@ -86,7 +86,7 @@ class InsertRows(Statement):
 
 
 @dataclass(frozen=True)
-class InsertEach(Statement):
+class MultiInsert(Statement):
     """FROM … INSERT … INSERT …: INSERTs that run one after the other, each in a transaction; all are parsed first."""
 
     inserts: tuple[InsertRows, ...]

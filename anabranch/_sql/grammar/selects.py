@@ -31,7 +31,7 @@ _MAX_ROWS = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectItem:
     """A column of the result.
 
     Attributes:
@@ -52,7 +52,7 @@ class SelectRows(Statement):
     """SELECT; either all selected columns are aggregates, or none is."""
 
     table: Table
-    selected: tuple[Selected, ...]
+    selected: tuple[SelectItem, ...]
     where: Expression | None = None
     limit: int | None = None
 
@@ -116,7 +116,7 @@ def _next_words(r: Reader) -> str:
     return first if first.isidentifier() else f"'{r.text[r.start : r.tokens[r.i].end + 1]}'"
 
 
-def _parse_select_list(r: Reader) -> tuple[Selected, ...]:
+def _parse_select_list(r: Reader) -> tuple[SelectItem, ...]:
     columns = [_item(r)]
     while r.is_type(TokenType.COMMA):
         r.i += 1
@@ -124,13 +124,13 @@ def _parse_select_list(r: Reader) -> tuple[Selected, ...]:
     return tuple(columns)
 
 
-def _aggregate(r: Reader) -> Selected:
+def _aggregate(r: Reader) -> SelectItem:
     """Take ``count(…)``, ``min(…)`` or ``max(…)``, and its alias."""
     function, first = r.ahead().lower(), r.i + 2
     is_of_rows = (r.tokens[first].token_type, r.tokens[first].text) in _EVERY_ROW and r.is_type(TokenType.R_PAREN, 3)
     if function == "count" and is_of_rows:
         r.i += 4
-        return Selected(None, _alias(r), (), function)
+        return SelectItem(None, _alias(r), (), function)
     r.i = first
     path = r.path() if r.is_name() else ()
     if not (path and r.is_type(TokenType.R_PAREN)):
@@ -140,14 +140,14 @@ def _aggregate(r: Reader) -> Selected:
     if r.is_type(TokenType.COMMA):
         refuse(r, f"{function} of several values", r.i)
     r.punctuation(TokenType.R_PAREN, ")")
-    return Selected(value, _alias(r), path, function)
+    return SelectItem(value, _alias(r), path, function)
 
 
-def _item(r: Reader) -> Selected:
+def _item(r: Reader) -> SelectItem:
     at = r.i
     if r.is_type(TokenType.STAR):
         r.i += 1
-        return Selected()
+        return SelectItem()
     if r.ahead() in _AGGREGATES and r.is_type(TokenType.L_PAREN, 1) and r.i + 2 < len(r.tokens):
         aggregate = _aggregate(r)
         if _ends_item(r):
@@ -157,14 +157,14 @@ def _item(r: Reader) -> Selected:
         path = r.path()
         after, name = r.i, _alias(r)
         if _ends_item(r):
-            return Selected(r.expression_between(at, after), name, path)
+            return SelectItem(r.expression_between(at, after), name, path)
     r.i = at
     r.skip_to(frozenset({"FROM", "AS"}), comma=True, what="a column")
     r.i -= _has_bare_alias(r, at)
     value, name = r.expression_between(at, r.i), _alias(r)
     if not _ends_item(r):
         refuse(r, _next_words(r), r.i)
-    return Selected(value, name)
+    return SelectItem(value, name)
 
 
 def _has_bare_alias(r: Reader, first: int) -> bool:

@@ -61,7 +61,7 @@ class Block:
 
 
 @dataclass
-class Found:
+class TableMention:
     """The name of a table, or of one of `FEEDS`: tokens ``first`` to before ``after``, in a block."""
 
     first: int
@@ -85,7 +85,7 @@ class _Group:
     where_from: int | None = None
 
 
-def tables_read(tokens: Sequence[Token], first: int = 0) -> list[Found]:
+def tables_read(tokens: Sequence[Token], first: int = 0) -> list[TableMention]:
     """Find every table that the statement names from its token ``first`` on, in order."""
     return _Scan(tokens, first).run()
 
@@ -96,7 +96,7 @@ class _Scan:
     def __init__(self, tokens: Sequence[Token], first: int) -> None:
         self._tokens, self._i = tokens, first
         self._stack = [_Group()]
-        self._mentions: list[Found] = []
+        self._mentions: list[TableMention] = []
         self._cte_ends: dict[int, str] = {}  # the names of CTEs, by the parentheses that end their queries
         self._scoped_ctes: Counter[str] = Counter()  # the names of CTEs in scope
         self._opening = [i for i, token in enumerate(tokens) if token.token_type == TokenType.L_PAREN]
@@ -105,7 +105,7 @@ class _Scan:
         self._table_group = self._call_arguments = -1  # parentheses around tables; around arguments
         self._pipes = any(token.token_type == TokenType.PIPE_GT for token in tokens)
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[TableMention]:
         while self._i < len(self._tokens):
             self._step()
             self._i += 1
@@ -239,7 +239,7 @@ class _Scan:
         if is_call and not asks_changes:
             self._call_arguments = after
             return
-        mention = Found(first, after, parts, group.block, None, is_inner, takes_alias, asks_changes)
+        mention = TableMention(first, after, parts, group.block, None, is_inner, takes_alias, asks_changes)
         self._mentions.append(mention)
 
     def _dotted_name(self, i: int) -> tuple[tuple[str, ...], int]:

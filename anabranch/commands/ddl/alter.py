@@ -28,7 +28,13 @@ from anabranch._protocol.features.table_features import (
 from anabranch._protocol.iceberg import flags
 from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.clustering import check_clustering, clustering_of
-from anabranch._protocol.properties import COMMENT, canonical_key, check_retention, extract_description, validate
+from anabranch._protocol.properties import (
+    COMMENT,
+    canonical_key,
+    canonical_properties,
+    check_properties,
+    check_retention,
+)
 from anabranch._protocol.rules.column_names import check_spelling
 from anabranch._protocol.rules.identity import GIVEN
 from anabranch._protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
@@ -137,10 +143,10 @@ class SetProperties(SecretFree):
         self._on(base, {}, runtime)
 
     def _on(self, base: Snapshot, parameters: Mapping[str, str], runtime: Runtime) -> Alteration:
-        properties, description = extract_description(self.properties, base.metadata.description)
+        properties, description = canonical_properties(self.properties, base.metadata.description)
         rest = without_requests(properties)
         refuse_constraints(rest)
-        validate(rest)
+        check_properties(rest)
         check_stats_columns(base.schema, base.partition_columns, rest)
         configuration = {**base.metadata.configuration, **rest}
         check_retention(configuration, rest)

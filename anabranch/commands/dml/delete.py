@@ -12,7 +12,7 @@ from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, open_log
-from anabranch.commands.redoing import redoable
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.commands.watching import watch
 
@@ -36,7 +36,7 @@ class Delete(SecretFree):
     storage_options: Mapping[str, str] | None = None
 
     @watch("DELETE")
-    @redoable
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which ``where`` was parsed, or at the newest.
 

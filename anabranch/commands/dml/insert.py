@@ -47,7 +47,7 @@ from anabranch.commands.dml.new_table import (
 )
 from anabranch.commands.dml.replaced_rows import NothingReplaced, ReplacedRows
 from anabranch.commands.idempotence import is_written, with_txn
-from anabranch.commands.redoing import with_redone_runs
+from anabranch.commands.rerunning import with_redone_runs
 from anabranch.commands.sources import VersionsRead, check_newest, whole_table
 from anabranch.errors import InvalidOption, ProtocolChangedException, TableAlreadyExists
 from anabranch.errors.rows import note

@@ -46,7 +46,7 @@ from anabranch.commands.dml.new_table import merge_columns
 from anabranch.commands.engine import Engine
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, open_log
-from anabranch.commands.redoing import redoable
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.row_changes import RowRebaseHandler, count_rows, find_emptied, stage_and_commit, with_row_counts
 from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
@@ -83,7 +83,7 @@ class Merge(SecretFree):
     storage_options: Mapping[str, str] | None = None
 
     @watch("MERGE")
-    @redoable
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> MergeResult:
         """Run it at the version for which it was parsed, or at the newest.
 

@@ -23,7 +23,13 @@ from anabranch._protocol.features.table_features import protocol_for, required_f
 from anabranch._protocol.features.widening import widen_to_rows
 from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.clustering import Path
-from anabranch._protocol.properties import IGNORE_DEFAULTS, Properties, check_retention, extract_description, validate
+from anabranch._protocol.properties import (
+    IGNORE_DEFAULTS,
+    Properties,
+    canonical_properties,
+    check_properties,
+    check_retention,
+)
 from anabranch._protocol.rules.column_names import check_spelling
 from anabranch._protocol.rules.identity import STEP, keep_assigned_values
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
@@ -77,7 +83,7 @@ def with_session_defaults(new: NewTable) -> NewTable:
     If ``delta.ignoreProtocolDefaults`` is true, defaults that request protocol features are left out.
     """
     defaults = current().defaults()
-    properties, comment = extract_description(new.properties, None)
+    properties, comment = canonical_properties(new.properties, None)
     if {**defaults, **properties}.get(IGNORE_DEFAULTS, "false").strip().lower() == "true":
         defaults = without_requests(defaults)
     description = comment if new.description is None else new.description
@@ -92,7 +98,7 @@ def new_metadata(new: NewTable, runtime: Runtime, before: Metadata | None = None
         InvalidProperty, InvalidOption: there cannot be such a table.
     """
     properties = iceberg.with_defaults(without_requests(new.properties))
-    validate(properties)
+    check_properties(properties)
     check_retention(properties)
     schema = new.columns
     columns = match_spelling(schema, new.partition_columns or ())

@@ -15,7 +15,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.identity_values import check_not_assigned
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, open_log
-from anabranch.commands.redoing import redoable
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.row_changes import Change, Outcome, run_change
 from anabranch.commands.watching import watch
 from anabranch.errors import InvalidOption, UnknownColumn
@@ -37,7 +37,7 @@ class Update(SecretFree):
     storage_options: Mapping[str, str] | None = None
 
     @watch("UPDATE")
-    @redoable
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> Outcome:
         """Run it at the version for which it was parsed, or at the newest.
 

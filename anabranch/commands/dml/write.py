@@ -46,7 +46,7 @@ from anabranch.commands.dml.replaced_rows import (
 from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.idempotence import application_of
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
-from anabranch.commands.redoing import redoable
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.sources import VersionsRead, versions_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import report_step, watch
@@ -121,7 +121,7 @@ class Write(SecretFree):
     storage_options: Mapping[str, str] | None = None
 
     @watch("WRITE")
-    @redoable
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 

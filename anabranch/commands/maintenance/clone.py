@@ -39,7 +39,7 @@ from anabranch._protocol.in_commit_timestamps import KEPT_BY_WRITERS
 from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.layout.paths import is_absolute, lies_in
-from anabranch._protocol.properties import check_retention, extract_description, validate
+from anabranch._protocol.properties import canonical_properties, check_properties, check_retention
 from anabranch._protocol.rules.identity import keep_assigned_values
 from anabranch._protocol.schema.column_mapping import highest_number, is_mapped, mode_of
 from anabranch._protocol.schema.leaves import check_stats_columns
@@ -251,10 +251,10 @@ class _Cloning:
 
     def _metadata(self) -> Metadata:
         """The source's metadata, without its name, with the requested properties."""
-        requested, description = extract_description(self._plan.properties, None)
+        requested, description = canonical_properties(self._plan.properties, None)
         properties, source, base = without_requests(requested), self._source.metadata, self._base
         refuse_constraints(properties)
-        validate(properties)
+        check_properties(properties)
         check_stats_columns(source.schema, source.partition_columns, properties)
         inherited = {key: value for key, value in source.configuration.items() if key not in _OF_THE_SOURCE}
         configuration = {**inherited, **properties}
@@ -291,7 +291,7 @@ class _Cloning:
         protocol = self._source.protocol
         if self._base is not None:
             protocol = with_features(self._base.protocol, writer_features(protocol))
-        requested = read_protocol_request(self._table, extract_description(self._plan.properties, None)[0]).on_top_of(
+        requested = read_protocol_request(self._table, canonical_properties(self._plan.properties, None)[0]).on_top_of(
             protocol
         )
         return upgrade_for_metadata(requested, metadata) or requested

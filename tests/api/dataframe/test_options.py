@@ -31,7 +31,7 @@ def test_every_documented_option_is_taken_refused_or_harmless(door: str) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for each in (each for each in OPTIONS if door in each.doors):
-            if each.fate is Treatment.HARMLESS:
+            if each.treatment is Treatment.HARMLESS:
                 given(**{each.name: "x"}).finish(door)
             else:  # of the honoured ones, those that their command has not taken
                 with pytest.raises((InvalidOption, NotBuilt)):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anabranch._protocol.actions import files_table
 from anabranch._protocol.layout.packing import AUTO_TARGET, MIB, auto_compaction_target, bins_due, plan, target_size
-from anabranch._protocol.properties import Properties, validate
+from anabranch._protocol.properties import Properties, check_properties
 from anabranch.errors import InvalidProperty
 
 TARGET = 100
@@ -127,7 +127,7 @@ def test_a_table_may_say_how_large_its_files_are_to_be(text: str, size: int) -> 
 @pytest.mark.parametrize("text", ["0", "big", "-1", "1.5gb", "10 xb", "mb"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(InvalidProperty):
-        validate({"delta.targetFileSize": text})
+        check_properties({"delta.targetFileSize": text})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch._arrow import finding
-from anabranch._sql.executor.running import Running
+from anabranch._sql.executor.running import StatementContext
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
 
@@ -76,7 +76,7 @@ def same_both_ways(spark: SparkSession, folder: Path, source: str, on: str, *, h
     """Hold that Spark's rows make no difference; ``here``: whether the rows are read without Spark."""
     ours = noted(spark, folder, source, on, here=here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Running, "whole_table", lambda *_: None)
+        patch.setattr(StatementContext, "whole_table", lambda *_: None)
         assert ours == merged(spark, folder, source, on)
 
 
@@ -127,7 +127,7 @@ def test_a_table_that_is_merged_into_itself_is_read_as_it_was(spark: SparkSessio
         target = source_of(spark, tmp_path, ")", [])
         with pytest.MonkeyPatch.context() as patch:
             if not is_whole:
-                patch.setattr(Running, "whole_table", lambda *_: None)
+                patch.setattr(StatementContext, "whole_table", lambda *_: None)
             on = "t.id = s.id + 6"
             anabranch.sql(
                 spark,

@@ -12,7 +12,7 @@ from anabranch._protocol.schema.types import Array, Field, Map, Struct
 from anabranch._sql import reading as parsing
 from anabranch._sql.grammar import row_values as rv
 from anabranch._sql.grammar import statement_values as v
-from anabranch._sql.prefilter import Glance, glance
+from anabranch._sql.prefilter import TextFacts, text_facts
 from tests.support.growth import times_more
 
 T = v.Table("/t", ("delta", "/t"))
@@ -70,12 +70,12 @@ def test_a_statement_that_names_no_delta_table_is_left_to_spark(text: str) -> No
     ],
 )
 def test_the_first_look_misses_nothing(text: str) -> None:
-    assert glance(text).is_ours
+    assert text_facts(text).is_ours
 
 
 @pytest.mark.parametrize("text", ["SELECT start_date, delta FROM x", "SELECT `a` FROM commits", "SELECT 'VACUUM x'"])
 def test_the_first_look_spares_what_is_plainly_sparks(text: str) -> None:
-    assert not glance(text).is_ours
+    assert not text_facts(text).is_ours
 
 
 def test_the_look_at_other_statements_grows_no_faster_than_their_text() -> None:
@@ -85,7 +85,7 @@ def test_the_look_at_other_statements_grows_no_faster_than_their_text() -> None:
 
     def look(columns: int) -> None:
         text = "SELECT " + ", ".join(f"column_{i} + {i}" for i in range(columns)) + " FROM somewhere WHERE x = 'y'"
-        seen = Glance(text)
+        seen = TextFacts(text)
         assert not seen.is_ours
         assert seen.tables == {("somewhere",)}
 

@@ -12,7 +12,7 @@ from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX
 from anabranch._sql import reading as parsing
 from anabranch._sql.grammar import row_values
 from anabranch._sql.grammar import statement_values as v
-from anabranch._sql.grammar.ddl_targets import Making
+from anabranch._sql.grammar.ddl_targets import CreateTarget
 
 KNOWN = {("t",): "/t", ("db", "t"): "/t", ("cat", "db", "t"): "/t", ("1a_x",): "/1", ("db", "1a_x"): "/1", ("u",): "/u"}
 
@@ -21,11 +21,11 @@ def located(name: tuple[str, ...]) -> Any:
     return KNOWN.get(tuple(part.lower() for part in name)) or path_in(name)
 
 
-def is_ours(making: Making) -> bool:
+def is_ours(making: CreateTarget) -> bool:
     return making.format == "delta" or making.clones
 
 
-def placed(name: tuple[str, ...], making: Making) -> Any:
+def placed(name: tuple[str, ...], making: CreateTarget) -> Any:
     return (making.location or f"/{name[-1]}") if is_ours(making) else None
 
 

@@ -67,7 +67,7 @@ class RunningTotals:
     the totals stay unknown.
 
     Example:
-        >>> running = Running(1 << 27, snapshot.files)
+        >>> running = RunningTotals(1 << 27, snapshot.files)
         >>> running.after(file_actions(commit)), running.totals, running.freed
 
     Attributes:

@@ -59,7 +59,7 @@ def with_redone_runs(ours: Transaction, runtime: Runtime) -> Transaction:
     return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
 
 
-def redoable(run: Run) -> Run:
+def rerunnable(run: Run) -> Run:
     """Let a command's ``run`` be run again where it was refused and its table's dial is ``redo``.
 
     The command was understood for one schema, so it runs again only while metadata and protocol are the same; and not
@@ -82,7 +82,7 @@ def redoable(run: Run) -> Run:
     return cast(Run, running)
 
 
-def redo_statement(run: Callable[[], T], newest: Callable[[], Snapshot]) -> T:
+def rerun_statement(run: Callable[[], T], newest: Callable[[], Snapshot]) -> T:
     """Run a statement; run it again from its text where it was refused and its table's dial is ``redo``.
 
     Its queries read the newest version again, so a statement that reads its own table is redone too.
