@@ -246,12 +246,12 @@ def test_a_merge_of_a_small_table_is_no_job(spark: SparkSession, path: str, tmp_
     assert rows(path, 5, 1000) == [(5, "a", 1.0), (1000, "b", 2.0)]
 
 
-def test_a_count_costs_what_a_count_of_its_parquet_files_costs(spark: SparkSession, path: str) -> None:
+def test_a_count_costs_no_more_than_a_count_of_its_parquet_files(spark: SparkSession, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     table.delete("id = 7")
     schema, file = table.toDF().schema, str(next(Path(path).glob("*.parquet")))
     plain = jobs(spark, lambda: spark.read.schema(schema).parquet(file).count())
-    assert jobs(spark, lambda: table.toDF().count()) == plain
+    assert jobs(spark, lambda: table.toDF().count()) <= plain, "none where the session is installed: the log knows"
 
 
 def test_an_insert_of_literals_is_no_job(spark: SparkSession, path: str) -> None:
