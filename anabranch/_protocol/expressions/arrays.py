@@ -59,6 +59,13 @@ def _element_fit(arguments: Sequence[Argument]) -> Fit:
     return Fit(array.element, (array, "integer"))
 
 
+def _element_at_fit(arguments: Sequence[Argument]) -> Fit:
+    """Spark refuses the position 0 as it plans, also where no row comes to it."""
+    if len(arguments) == 2 and arguments[1].constant == (0,):
+        raise ArgumentsNotSupported("positions begin at 1")
+    return _element_fit(arguments)
+
+
 def _element(arrays: Datum, places: Datum) -> Datum:
     """Elements by positions counted from 0."""
     return _elements(arrays, places, lambda places, lengths: places)
@@ -87,7 +94,7 @@ def _as_rows(*values: Datum) -> list[pa.Array]:
 
 
 add("[]", _element_fit, of_values(_element))
-add("element_at", _element_fit, of_values(_element_at))
+add("element_at", _element_at_fit, of_values(_element_at))
 
 
 def _size_fit(arguments: Sequence[Argument]) -> Fit:

@@ -47,6 +47,8 @@ _OFFSET_TEXT = r"(Z|[+-](0[0-9]|1[0-7]):?[0-5][0-9])$"
 _NUMBER_TEXT = r"^-?[0-9]{1,100}(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,2})?$"
 _EXACT_DOUBLE = 1 << 53
 _YEAR_1, _YEAR_9999 = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+_GREGORIAN = dt.date(1582, 10, 16)
+"""A day after today's calendar began, in any time zone."""
 
 
 def cast_fit(argument: Argument, to: DataType) -> Fit:
@@ -223,7 +225,7 @@ def _text_to_decimal(values: Datum, to: str, site: Site) -> Datum:
 
 def _moment_to_text(values: Datum, to: str, site: Site) -> Datum:
     """The local time, with as many digits behind the point as it needs."""
-    check_years(values)
+    _check_calendar(values)
     text = pc.strftime(local(values, site), "%Y-%m-%d %H:%M:%S")
     return pc.utf8_rtrim(pc.utf8_rtrim(text, "0"), ".")
 
@@ -239,18 +241,29 @@ def _decimal_to_text(values: Datum, to: str, site: Site) -> Datum:
 
 
 def _date_to_text(values: Datum, to: str, site: Site) -> Datum:
-    check_years(values)
+    _check_calendar(values)
     return pc.strftime(values, "%Y-%m-%d")
 
 
+def _check_calendar(values: Datum) -> None:
+    """Raises Unsupported unless all dates, or moments, are of today's calendar, so that a setting of Spark's for older
+    parsers (``spark.sql.legacy.timeParserPolicy``) spells them alike.
+    """
+    _check_between(values, _GREGORIAN, _YEAR_9999, "a date of an older calendar becomes a text")
+
+
 def check_years(values: Datum) -> None:
-    """Raises Unsupported unless all dates, or timestamps, are in the years 1 to 9999."""
-    low, high = pa.scalar(_YEAR_1), pa.scalar(_YEAR_9999)
+    """Raises Unsupported unless all dates, or moments, are of the years 1 to 9999."""
+    _check_between(values, _YEAR_1, _YEAR_9999, "a date lies outside the years 1 to 9999")
+
+
+def _check_between(values: Datum, first: dt.date, last: dt.date, reason: str) -> None:
+    low, high = pa.scalar(first), pa.scalar(last)
     if pa.types.is_timestamp(values.type):
         low, high = (bound.cast(pa.timestamp("us")).cast(values.type) for bound in (low, high))
     is_in = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
     if not pc.all(is_in, min_count=0).as_py():
-        raise Unsupported("a date lies outside the years 1 to 9999")
+        raise Unsupported(reason)
 
 
 # -- dates and moments -------------------------------------------------------------------------------------------------

@@ -129,16 +129,27 @@ function("ltrim", "string", gives="string")(_trim_blanks_with(pc.utf8_ltrim))
 function("rtrim", "string", gives="string")(_trim_blanks_with(pc.utf8_rtrim))
 
 
-@function("split_part", "string =string =integer", gives="string")
-def _split_part(values: Datum, separator: str, number: int) -> Datum:
+def _split_part_fit(arguments: Sequence[Argument]) -> Fit:
+    """Spark refuses the part number 0 as it plans, also where no row comes to it."""
+    if len(arguments) != 3:
+        raise ArgumentsNotSupported("the arguments must be a text, a separator and a number")
+    check_type(arguments[0], "string")
+    separator, number = constant_of(arguments[1], "string"), constant_of(arguments[2], "integer")
     if not separator or number == 0:
-        raise Unsupported("a text is split by an empty separator, or its part number is 0")
+        raise ArgumentsNotSupported("the separator is empty, or the number of the part is 0")
+    return Fit("string", ("string",), (separator, number))
+
+
+def _split_part(values: Datum, separator: str, number: int) -> Datum:
     parts = [None if text is None else text.split(separator) for text in values.to_pylist()]
     at = number - 1 if number > 0 else number
     return pa.array(
         [None if fields is None else fields[at] if -len(fields) <= at < len(fields) else "" for fields in parts],
         pa.string(),
     )
+
+
+add("split_part", _split_part_fit, of_values(_split_part))
 
 
 _MAX_BYTES = 256 << 20

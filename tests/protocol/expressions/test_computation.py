@@ -635,3 +635,18 @@ def test_what_settings_or_java_decide_of_texts_is_left_to_spark(text: str) -> No
     if found.reason is None:
         with pytest.raises(Unsupported):
             found.values(pa.RecordBatch.from_pylist([{"s": "2024-02-30"}], to_arrow(SCHEMA)))
+
+
+@pytest.mark.parametrize("text", ["split_part(s, '-', 0) = 'a'", "element_at(split(s, '-'), 0) = 'a'"])
+def test_a_position_that_spark_refuses_for_every_row_is_left_to_it(text: str) -> None:
+    assert computation_over(f"CASE WHEN id IS NULL THEN {text} END", SCHEMA).reason is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["cast(d AS string) = ''", "cast(n AS string) = ''", "concat(cast(d AS string), s) = ''"]
+)
+def test_days_of_an_older_calendar_are_spelled_by_spark(text: str) -> None:
+    """With ``spark.sql.legacy.timeParserPolicy`` = LEGACY the days from 1582-10-05 to 1582-10-14 are another one."""
+    row = {"d": dt.date(1582, 10, 10), "n": dt.datetime(1582, 10, 10), "s": "x"}
+    with pytest.raises(Unsupported):
+        computation_over(text, SCHEMA, dt.UTC).values(pa.RecordBatch.from_pylist([row], to_arrow(SCHEMA)))
