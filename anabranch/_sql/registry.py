@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -269,6 +268,9 @@ def run(statement: Statement, on: StatementContext) -> DataFrame:
 def _run_again(
     run_once: Callable[[Any, StatementContext], DataFrame], statement: Redoable, on: StatementContext
 ) -> DataFrame:
-    """Run a statement, each time on what is newest by then."""
-    runs = chain([on], (on.anew() for _ in count()))  # the first run, then fresh ones
-    return rerun_statement(lambda: run_once(statement, next(runs)), lambda: on.anew().newest(statement.table))
+    """Run a statement; a further run reads what is newest by then."""
+    return rerun_statement(
+        lambda: run_once(statement, on),
+        lambda: run_once(statement, on.anew()),
+        lambda: on.anew().newest(statement.table),
+    )

@@ -138,7 +138,7 @@ class Fence:
         renamed = {row["path"]: self._restage_file(row, start) for row, start in threatened}
         present = {path: renamed.get(current, current) for path, current in ours.changes.restaged.items()}
         groups = ours.changes.groups
-        does = replace(
+        changes = replace(
             ours.changes,
             adds=_rename_paths(ours.changes.adds, renamed),
             change_files=_rename_paths(ours.changes.change_files, renamed),
@@ -146,7 +146,7 @@ class Fence:
             groups=None if groups is None else tuple(group.rename_outputs(renamed) for group in groups),
             buried={renamed.get(path, path): rows for path, rows in ours.changes.buried.items()},
         )
-        return replace(ours, changes=does)
+        return replace(ours, changes=changes)
 
     def before_put(self, ours: Transaction) -> Conflict | None:
         """A conflict where a staged file of ours is gone, as all are where the table's folder was restored from a

@@ -267,7 +267,7 @@ def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
     assert not ours.touched_paths & extra.touched_paths, "a redo may only touch files that were added since"
     # A redo refers to files of ours by the names under which they were staged.
     withdrawn = frozenset(ours.changes.restaged.get(path, path) for path in extra.changes.withdraws)
-    does = replace(
+    changes = replace(
         ours.changes,
         marks={**ours.changes.marks, **extra.changes.marks},
         removes=ours.changes.removes | extra.changes.removes,
@@ -277,7 +277,7 @@ def join_transactions(ours: Transaction, extra: Transaction) -> Transaction:
             [without_withdrawn(ours.changes.change_files, withdrawn), extra.changes.change_files]
         ),
     )
-    together = replace(ours, changes=does, reads=_join_reads(ours.reads, extra.reads))
+    together = replace(ours, changes=changes, reads=_join_reads(ours.reads, extra.reads))
     return together.with_metrics(**extra.info.metrics).with_steps(extra.info.steps.steps)
 
 

@@ -151,8 +151,8 @@ def _follow_group(ours: Transaction, group: Group, relocation: Relocation, loade
     outputs = {path: _load_output(winner, path, loaders) for path in located}
     sources = {path: source for path, source in ours.changes.sources.items() if path not in touched}
     marks = {path: positions for path, positions in ours.changes.marks.items() if path not in touched}
-    does = replace(ours.changes, sources={**sources, **outputs}, marks=marks, removes=ours.changes.removes - touched)
-    return _delete_rows(replace(ours, changes=does), located)
+    changes = replace(ours.changes, sources={**sources, **outputs}, marks=marks, removes=ours.changes.removes - touched)
+    return _delete_rows(replace(ours, changes=changes), located)
 
 
 def _rows_to_remove(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:
@@ -230,7 +230,7 @@ def rebase_relocation(ours: Transaction, net: NetEffect, behind: Sequence[Commit
     sources = {path: source for part in remaining for path, source in part.sources.items()}
     before = {path: rows for path, rows in ours.changes.buried.items() if path in outputs}
     adds = ours.changes.adds
-    does = replace(
+    changes = replace(
         ours.changes,
         groups=tuple(part.group for part in remaining),
         sources=sources,
@@ -238,7 +238,7 @@ def rebase_relocation(ours: Transaction, net: NetEffect, behind: Sequence[Commit
         adds=adds.filter(pc.is_in(adds["path"], value_set=pa.array(sorted(outputs), pa.string()))),
         buried=union_of([before, *(part.buried for part in remaining)]),
     )
-    return replace(ours, changes=does, position=ours.position.behind(*(winner.version for winner in behind)))
+    return replace(ours, changes=changes, position=ours.position.behind(*(winner.version for winner in behind)))
 
 
 @dataclass(frozen=True)

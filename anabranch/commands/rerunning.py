@@ -82,16 +82,17 @@ def rerunnable(run: Run) -> Run:
     return cast(Run, running)
 
 
-def rerun_statement(run: Callable[[], T], newest: Callable[[], Snapshot]) -> T:
+def rerun_statement(first: Callable[[], T], again: Callable[[], T], newest: Callable[[], Snapshot]) -> T:
     """Run a statement; run it again from its text where it was refused and its table's dial is ``redo``.
 
     Its queries read the newest version again, so a statement that reads its own table is redone too.
 
     Args:
-        run: understands the statement for the newest version, and runs it.
+        first: runs the statement.
+        again: understands it anew, for the newest version, and runs it.
         newest: gives the newest version of the table that it changes.
     """
-    return _run(run, lambda conflict, snapshot: run, newest, Runtime())
+    return _run(first, lambda conflict, snapshot: again, newest, Runtime())
 
 
 def _is_same_table(base: Snapshot, newest: Snapshot) -> bool:

@@ -12,29 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.patterns import Pattern, pattern_of
+from anabranch._protocol.expressions.patterns import Pattern
 from anabranch._protocol.expressions.table import (
     Argument,
     ArgumentsNotSupported,
     Datum,
     Fit,
     add,
-    constant_of,
+    as_arrays,
     of_values,
 )
-from anabranch._protocol.expressions.texts import check_searched
+from anabranch._protocol.expressions.texts import check_searched, nonempty_pattern
 from anabranch._protocol.schema.types import INTEGERS, VOID, Array
 from anabranch._protocol.unsupported import Unsupported
 
 
 def _split_fit(arguments: Sequence[Argument]) -> Fit:
-    """Where a pattern matches the empty text, Java and RE2 continue at different positions."""
     if len(arguments) != 2 or arguments[0].type not in ("string", VOID):
         raise ArgumentsNotSupported("the arguments must be a text and a pattern")
-    pattern = pattern_of(constant_of(arguments[1], "string"))
-    if pattern.finds_nothing:
-        raise ArgumentsNotSupported("a pattern that matches the empty text")
-    return Fit(Array("string", contains_null=False), ("string",), (pattern,))
+    return Fit(Array("string", contains_null=False), ("string",), (nonempty_pattern(arguments[1]),))
 
 
 def _split(values: Datum, pattern: Pattern) -> Datum:
@@ -77,7 +73,7 @@ def _element_at(arrays: Datum, places: Datum) -> Datum:
 
 
 def _elements(arrays: Datum, places: Datum, from_zero: Callable[[Any, Any], Any]) -> Datum:
-    arrays, places = _as_rows(arrays, places)
+    arrays, places = as_arrays(arrays, places)
     is_known = pc.and_(pc.is_valid(arrays), pc.is_valid(places)).to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(arrays), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     positions = pc.fill_null(places, 0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -86,11 +82,6 @@ def _elements(arrays: Datum, places: Datum, from_zero: Callable[[Any, Any], Any]
         raise Unsupported("an array has no element at a position")
     starts = np.asarray(arrays.offsets)[:-1].astype(np.int64)
     return arrays.values.take(pa.array(starts + indices, pa.int64(), mask=~is_known))
-
-
-def _as_rows(*values: Datum) -> list[pa.Array]:
-    count = next(len(value) for value in values if not isinstance(value, pa.Scalar))
-    return [pa.repeat(value, count) if isinstance(value, pa.Scalar) else value for value in values]
 
 
 add("[]", _element_fit, of_values(_element))
@@ -124,7 +115,7 @@ def _contains_fit(arguments: Sequence[Argument]) -> Fit:
 
 def _contains(arrays: Datum, element: Datum) -> Datum:
     """NULL if the searched element is NULL, or if the array lacks it and has a NULL."""
-    arrays, searched = _as_rows(arrays, element)
+    arrays, searched = as_arrays(arrays, element)
     offsets = np.asarray(arrays.offsets).astype(np.int64)
     elements = arrays.values.slice(offsets[0], offsets[-1] - offsets[0])
     rows = np.repeat(np.arange(len(arrays)), np.diff(offsets))

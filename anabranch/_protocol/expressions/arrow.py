@@ -13,7 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.table import Datum, Site
+from anabranch._protocol.expressions.table import (
+    Datum,
+    Site,
+    as_array,
+)
 from anabranch._protocol.expressions.tree import Apply, Column, Constant, Expression, SparkOnly
 from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 from anabranch._protocol.unsupported import Unsupported
@@ -40,9 +44,7 @@ def compute(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = Non
         result = _Run(rows, Site(zone, rows.num_rows)).value(tree)
     except RecursionError:
         raise Unsupported("it is nested too deep") from None
-    if isinstance(result, pa.Scalar):
-        result = pa.repeat(result, rows.num_rows)
-    return result
+    return as_array(result, rows.num_rows)
 
 
 def compute_mask(tree: Expression, rows: pa.RecordBatch, zone: dt.tzinfo | None = None) -> pa.BooleanArray:

@@ -276,6 +276,12 @@ def local(values: Datum, site: Site) -> Datum:
     return _shift(values.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us")), _offset(site))
 
 
+def date_or_local(values: Datum, site: Site) -> Datum:
+    """Dates unchanged, timestamps as local times. Raises Unsupported: a year is out of range, or the offset changes."""
+    check_years(values)
+    return values if pa.types.is_date(values.type) else local(values, site)
+
+
 def instants(values: Datum, site: Site) -> Datum:
     """Local times as timestamps."""
     return _shift(values, -_offset(site)).cast(pa.timestamp("us", "UTC"))

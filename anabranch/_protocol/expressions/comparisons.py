@@ -13,7 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.common_types import comparison_type, is_canonical_text
-from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, of_values
+from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
+    Datum,
+    Fit,
+    Site,
+    add,
+    as_array,
+    of_values,
+)
 from anabranch._protocol.schema.types import VOID
 from anabranch._protocol.unsupported import Unsupported
 
@@ -128,9 +137,7 @@ def _short_circuit(join: Callable[..., Datum], decides: bool) -> Callable[..., D
 
 def _where_open(result: Datum, part: Callable[..., Datum], decides: bool, site: Site) -> Datum:
     """A part's values for the rows that are undecided yet; NULL for the others."""
-    if isinstance(result, pa.Scalar):
-        result = pa.repeat(result, site.count)
-    is_open = pc.fill_null(pc.not_equal(result, pa.scalar(decides)), True)
+    is_open = pc.fill_null(pc.not_equal(as_array(result, site.count), pa.scalar(decides)), True)
     values = part(is_open)
     if isinstance(values, pa.Scalar):
         return pc.if_else(is_open, values, pa.scalar(None, pa.bool_()))

@@ -14,7 +14,16 @@ import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.common_types import common_type, comparison_type
 from anabranch._protocol.expressions.comparisons import compare
-from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, of_values
+from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
+    Datum,
+    Fit,
+    Site,
+    add,
+    as_array,
+    of_values,
+)
 from anabranch._protocol.schema.types import VOID, DataType, arrow_type
 
 Part = Callable[[Datum], Datum]
@@ -73,9 +82,7 @@ def _case(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], site
 def _spread(truths: Datum, among: Any) -> Any:
     """A mask over all rows, from the truth values of the rows of ``among``."""
     is_chosen = np.zeros(len(among), np.bool_)
-    if isinstance(truths, pa.Scalar):
-        truths = pa.repeat(truths, int(among.sum()))
-    is_chosen[among] = pc.fill_null(truths, False).to_numpy(zero_copy_only=False)
+    is_chosen[among] = pc.fill_null(as_array(truths, int(among.sum())), False).to_numpy(zero_copy_only=False)
     return is_chosen
 
 
@@ -86,9 +93,8 @@ def _combine_groups(pieces: Sequence[tuple[Any, Datum]], kind: pa.DataType, coun
         size = int(mask.sum())
         if size == 0:
             continue
-        array = pa.repeat(values, size) if isinstance(values, pa.Scalar) else values
         order[mask] = np.arange(start, start + size)
-        arrays.append(array.cast(kind))
+        arrays.append(as_array(values, size).cast(kind))
         start += size
     return pa.concat_arrays(arrays).take(pa.array(order))
 
@@ -99,8 +105,7 @@ def _coalesce(parts: Sequence[Part], gives: DataType, options: tuple[Any, ...], 
     for part in parts:
         if not remaining.any():
             break
-        values = part(pa.array(remaining))
-        values = pa.repeat(values, int(remaining.sum())) if isinstance(values, pa.Scalar) else values
+        values = as_array(part(pa.array(remaining)), int(remaining.sum()))
         is_chosen = _spread(pc.is_valid(values), remaining)
         pieces.append((is_chosen, values.filter(pc.is_valid(values))))
         remaining &= ~is_chosen

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.casts import check_years, instants, local
+from anabranch._protocol.expressions.casts import check_years, date_or_local, instants
 from anabranch._protocol.expressions.common_types import MOMENTS
 from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, constant_of
 from anabranch._protocol.unsupported import Unsupported
@@ -33,8 +33,11 @@ _FIELDS = {
     "ss": "([0-5][0-9])",
     **{"S" * count: f"([0-9]{{{count}}})" for count in range(1, 7)},
 }
-_FULL = (("yyyy", "1970"), ("-MM", "01"), ("-dd", "01"), (" HH", "00"), (":mm", "00"), (":ss", "00"), (".S", "0"))
-"""A full timestamp: its fields, each with its value if a pattern lacks it."""
+_FULL = (
+    *(("", "yyyy", "1970"), ("-", "MM", "01"), ("-", "dd", "01")),
+    *((" ", "HH", "00"), (":", "mm", "00"), (":", "ss", "00"), (".", "S", "0")),
+)
+"""A full timestamp: its fields, each with the sign before it, and with its value if a pattern lacks it."""
 
 
 def _runs(pattern: str, fields: dict[str, str]) -> list[str]:
@@ -60,9 +63,8 @@ def _date_format(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...
     """Spark converts each value to an instant, which has the same local time if the zone's offset never changes."""
     if site.zone is None:
         raise Unsupported("the offset of the session's time zone changes")
-    check_years(arguments[0])
-    local_times = arguments[0] if pa.types.is_date(arguments[0].type) else local(arguments[0], site)
-    seconds = pc.floor_temporal(local_times.cast(pa.timestamp("us")), unit="second").cast(pa.timestamp("s"))
+    local_times = date_or_local(arguments[0], site).cast(pa.timestamp("us"))
+    seconds = pc.floor_temporal(local_times, unit="second").cast(pa.timestamp("s"))
     return pc.strftime(seconds, options[0])
 
 
@@ -93,9 +95,7 @@ def _reading(pattern: str) -> _Reading:
         raise ArgumentsNotSupported("a pattern that has a field twice")
     regular = "".join(_FIELDS.get(run) or re.escape(run.strip("'")) for run in runs)
     places = {name: f"\\{number}" for number, name in enumerate(names, 1)}
-    full = "".join(
-        sign.removesuffix(sign.lstrip("-: .")) + places.get(sign.lstrip("-: ."), usual) for sign, usual in _FULL
-    )
+    full = "".join(sign + places.get(name, usual) for sign, name, usual in _FULL)
     return _Reading(f"^{regular}$", full)
 
 

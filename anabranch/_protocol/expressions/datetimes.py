@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.casts import check_years, instants, local, local_preimage
+from anabranch._protocol.expressions.casts import check_years, date_or_local, instants, local, local_preimage
 from anabranch._protocol.expressions.instants import after, first_start, instants_of, locals_of, midnight
 from anabranch._protocol.expressions.monotonic import Inverse, LowerBound, Preimage, UnaryCall, between, exactly
 from anabranch._protocol.expressions.table import (
@@ -24,6 +24,7 @@ from anabranch._protocol.expressions.table import (
     Fit,
     Site,
     add,
+    as_arrays,
     function,
     of_values,
 )
@@ -43,17 +44,11 @@ def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Argument]], Fit]:
     return fit
 
 
-def _days(values: Datum, site: Site) -> Datum:
-    """Dates unchanged, timestamps as local times."""
-    check_years(values)
-    return values if pa.types.is_date(values.type) else local(values, site)
-
-
 def _part(
     names: str, compute: Callable[[Datum], Datum], kinds: Sequence[str] = _MOMENTS, inverse: Inverse | None = None
 ) -> None:
     def kernel(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-        return compute(_days(arguments[0], site)).cast(pa.int32())
+        return compute(date_or_local(arguments[0], site)).cast(pa.int32())
 
     add(names, _part_fit(kinds), kernel, inverse=inverse)
 
@@ -136,8 +131,7 @@ def _first_of(number: Datum) -> Datum:
 
 
 def _add_months(days: Datum, months: Datum) -> Datum:
-    if isinstance(days, pa.Scalar):
-        days = pa.repeat(days, len(months))
+    days, months = as_arrays(days, months)
     check_years(days)
     results = months_later(days, months)
     check_years(results)

@@ -16,7 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import unscaled_values
-from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Site, add, function
+from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
+    Datum,
+    Fit,
+    Site,
+    add,
+    as_array,
+    function,
+)
 from anabranch._protocol.schema.types import VOID, decimal_of
 from anabranch._protocol.unsupported import Unsupported
 
@@ -225,14 +234,10 @@ def _hashing(method: _Murmur3 | _XxHash64, gives: str) -> None:
     def kernel(arguments: Sequence[Datum], gives: Any, options: tuple[Any, ...], site: Site) -> Datum:
         hashes = np.full(site.count, _SEED, method.word)
         for argument in arguments:
-            hashes = _mix_argument(method, hashes, _as_array(argument, site.count))
+            hashes = _mix_argument(method, hashes, as_array(argument, site.count))
         return pa.array(hashes.astype(method.word).view(method.gives.to_pandas_dtype()), method.gives)
 
     add("hash" if gives == "integer" else "xxhash64", fit, kernel)
-
-
-def _as_array(values: Datum, count: int) -> pa.Array:
-    return pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
 
 
 def _mix_argument(method: _Murmur3 | _XxHash64, seed: Words, values: pa.Array) -> Words:

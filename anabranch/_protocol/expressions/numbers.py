@@ -34,6 +34,7 @@ from anabranch._protocol.expressions.table import (
     Kernel,
     Site,
     add,
+    as_arrays,
 )
 from anabranch._protocol.schema.types import INTEGERS, VOID, arrow_type, decimal_of
 from anabranch._protocol.unsupported import Unsupported
@@ -211,8 +212,7 @@ def _least_remainder(arguments: Sequence[Datum], gives: str, options: tuple[Any,
 
 def _by_numpy(compute: Callable[..., Any], arguments: Sequence[Datum], kind: pa.DataType) -> Datum:
     """Compute numbers with numpy; NULL where an argument is NULL."""
-    count = max((len(argument) for argument in arguments if not isinstance(argument, pa.Scalar)), default=1)
-    arrays = [pa.repeat(argument, count) if isinstance(argument, pa.Scalar) else argument for argument in arguments]
+    arrays = as_arrays(*arguments)
     mask = np.logical_or.reduce([array.is_null().to_numpy(zero_copy_only=False) for array in arrays])
     plain = [pc.fill_null(array, pa.scalar(1, array.type)).to_numpy(zero_copy_only=False) for array in arrays]
     with np.errstate(all="ignore"):

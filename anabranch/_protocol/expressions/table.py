@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from anabranch._protocol.expressions.monotonic import Inverse
 from anabranch._protocol.schema.types import DataType
 
@@ -148,6 +150,17 @@ def check_type(argument: Argument, kind: DataType) -> None:
     """Raises ArgumentsNotSupported unless an argument has this type, or is NULL."""
     if argument.type not in (kind, "void"):
         raise ArgumentsNotSupported(f"it is computed here for {kind}, and not for {argument.type}")
+
+
+def as_array(value: Datum, count: int) -> pa.Array:
+    """A value as an array of this length: a scalar is the same for each row."""
+    return pa.repeat(value, count) if isinstance(value, pa.Scalar) else value
+
+
+def as_arrays(*values: Datum) -> list[pa.Array]:
+    """Values as arrays of one length: that of those which are arrays, or 1."""
+    count = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=1)
+    return [as_array(value, count) for value in values]
 
 
 def constant_of(argument: Argument, kind: DataType) -> Any:

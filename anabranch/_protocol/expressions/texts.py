@@ -344,13 +344,21 @@ def _rlike(values: Datum, pattern: Pattern) -> Datum:
 add("rlike, regexp, regexp_like", _rlike_fit, of_values(_rlike))
 
 
-def _regexp_replace_fit(arguments: Sequence[Argument]) -> Fit:
-    """Where a pattern matches the empty text, Java and RE2 continue at different positions."""
-    if len(arguments) != 3 or arguments[0].type not in ("string", VOID):
-        raise ArgumentsNotSupported("the arguments must be a text and a pattern")
-    pattern, other = pattern_of(constant_of(arguments[1], "string")), constant_of(arguments[2], "string")
+def nonempty_pattern(argument: Argument) -> Pattern:
+    """A constant pattern for repeated matches.
+
+    Raises ArgumentsNotSupported: it matches the empty text, after which Java and RE2 continue at different positions.
+    """
+    pattern = pattern_of(constant_of(argument, "string"))
     if pattern.finds_nothing:
         raise ArgumentsNotSupported("a pattern that matches the empty text")
+    return pattern
+
+
+def _regexp_replace_fit(arguments: Sequence[Argument]) -> Fit:
+    if len(arguments) != 3 or arguments[0].type not in ("string", VOID):
+        raise ArgumentsNotSupported("the arguments must be a text and a pattern")
+    pattern, other = nonempty_pattern(arguments[1]), constant_of(arguments[2], "string")
     if {*"$\\"} & {*other}:
         raise ArgumentsNotSupported("the replacement must be a text without references")
     return Fit("string", ("string",), (pattern, other))

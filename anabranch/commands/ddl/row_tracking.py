@@ -78,8 +78,8 @@ def backfill(snapshot: Snapshot, files: pa.Table, batch: int, log: Log, context:
     rows = with_row_counts(snapshot, file_set).files.to_pylist()
     info = CommitInfo("ROW TRACKING BACKFILL", {"batchId": str(batch)})
     sources = {row["path"]: Source(row, BitMap64()) for row in rows}
-    does = Changes(recommits=frozenset(sources), sources=sources)
-    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, changes=does)
+    changes = Changes(recommits=frozenset(sources), sources=sources)
+    ours = Transaction.on(snapshot, str(context.runtime.new_id()), info, changes=changes)
     reach("staged")
     return commit(ours, log, NoRows(), context.policy(), context.runtime)
 

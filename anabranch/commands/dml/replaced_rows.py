@@ -130,8 +130,8 @@ class EveryRow:
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that only removes these files."""
         sources = {row["path"]: Source(row, self.vector(row)) for row in files.to_pylist()}
-        does = Changes(removes=frozenset(sources), sources=sources)
-        return Transaction.on(self._snapshot, "", CommitInfo(""), changes=does).with_steps([FOUND_BY_LOG])
+        changes = Changes(removes=frozenset(sources), sources=sources)
+        return Transaction.on(self._snapshot, "", CommitInfo(""), changes=changes).with_steps([FOUND_BY_LOG])
 
     def _live(self, row: FileRow) -> BitMap64:
         records = num_records(row.get("stats"))
