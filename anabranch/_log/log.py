@@ -19,6 +19,7 @@ from anabranch._log.checksum import Checksum, first_checksum, put_checksum, read
 from anabranch._log.cleanup import forget_clean_ups, is_in_log
 from anabranch._log.commit_files import Raw, read_commit, read_commits
 from anabranch._log.commits import Commit, own_txn_id, parse_commit
+from anabranch._log.committers import committer_of, private_committer
 from anabranch._log.fallback import error_if_cleaned_up
 from anabranch._log.file_names import commit_name, commit_version, first_name
 from anabranch._log.log_end import End, end_of, lost_commit_error
@@ -71,7 +72,7 @@ class Log:
     """
 
     def __init__(self, store: Store) -> None:
-        self.store, self.table = store, store.url
+        self.store, self.table, self.committer = store, store.url, committer_of(store)
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The newest snapshot, refreshed now, or that of an older version.
@@ -168,9 +169,10 @@ class Log:
             StoreError: it was refused, and nothing was written.
         """
         try:
-            self.store.put_if_absent(commit_name(version), data)
+            self.committer.propose(version, data)
         except AlreadyExists:
             return False
+        self.committer.publish(version)
         return True
 
     def read(self, version: int, partition_keys: Sequence[str] = ()) -> Commit | None:
@@ -256,7 +258,7 @@ class Log:
             _checksums[self.table] = checksum
 
     def _refresh(self) -> Snapshot:
-        latest = _newest.get(self.table)
+        latest = _recall(self.store)
         snapshot = self._try_advance(latest.through(self.store)) if latest else None
         snapshot = snapshot or self._read_fully()
         remember(snapshot)
@@ -339,10 +341,21 @@ def forget(table: str | None = None) -> None:
 
 def remember(snapshot: Snapshot) -> None:
     """Let the next use of the snapshot's table follow the log from it, as if it had been read just now."""
+    private = private_committer(snapshot.store)
+    if private is not None:
+        private.newest_snapshot = snapshot
+        return
     is_another = snapshot.table not in _newest
     _newest[snapshot.table] = snapshot
     if is_another:
         _newest.lighten(lambda entry: entry.files_in_memory, MOST_FILES)
+
+
+def _recall(store: Store) -> Snapshot | None:
+    """The snapshot from which the next use of a store's log may follow it."""
+    private = private_committer(store)
+    latest: Snapshot | None = _newest.get(store.url) if private is None else private.newest_snapshot
+    return latest
 
 
 def _is_by(checksum: Checksum, txn_id: str | None) -> bool:
