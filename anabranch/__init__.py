@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from anabranch._api.retrying import retrying
     from anabranch._api.session import changes, read, session
     from anabranch._api.table import Table
+    from anabranch._api.transaction import transaction
     from anabranch._sql.sql import sql
     from anabranch.tables import DeltaTable
 
@@ -57,6 +58,7 @@ __all__ = [
     "session",
     "sql",
     "table",
+    "transaction",
     "uninstall",
     "vacuum",
 ]
@@ -76,6 +78,7 @@ _WITHOUT_SPARK = {
     "restore": "anabranch._api.functions",
     "retrying": "anabranch._api.retrying",
     "table": "anabranch._api.open_table",
+    "transaction": "anabranch._api.transaction",
     "vacuum": "anabranch._api.functions",
 }
 _WITH_SPARK = {

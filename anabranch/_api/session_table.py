@@ -50,16 +50,22 @@ class SessionTexts:
         return resolve_values(values or {}, self.snapshot, self.engine)
 
 
+def find_location(
+    spark: SparkSession, path_or_name: Location, storage_options: Mapping[str, str] | None = None
+) -> Location:
+    """The location of a table; a name is looked up, unless the call has storage options, which only a path takes."""
+    with use_session_settings(spark):
+        by_name = storage_options is None and may_be_name(path_or_name)
+        return Resolver(spark).anywhere(path_or_name).location if by_name else path_or_name
+
+
 class SessionTable(Table):
     """A Delta table with a session; `anabranch.table` with ``spark=`` opens one."""
 
     def __init__(
         self, spark: SparkSession, path_or_name: Location, storage_options: Mapping[str, str] | None = None
     ) -> None:
-        with use_session_settings(spark):
-            by_name = storage_options is None and may_be_name(path_or_name)
-            location = Resolver(spark).anywhere(path_or_name).location if by_name else path_or_name
-        super().__init__(location, storage_options)
+        super().__init__(find_location(spark, path_or_name, storage_options), storage_options)
         self._spark = spark
 
     def _read(self, snapshot: Snapshot, columns: list[str] | None, where: str | None) -> pa.Table:

@@ -49,7 +49,7 @@ from anabranch.commands.maintenance.vacuum import VacuumResult
 from anabranch.commands.opening import Location, file_set, filter_files, live_rows, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
 from anabranch.commands.queries.describe import detail
-from anabranch.commands.queries.read import files_to_read
+from anabranch.commands.queries.read import files_to_read, note_query
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.queries.timeline.read import LAST
 from anabranch.commands.row_changes import Outcome
@@ -159,6 +159,7 @@ class Table:
         snapshot = self.snapshot(version, timestamp)
         condition = self._condition(where, snapshot)
         could = snapshot.facts.could_match(condition.predicate)
+        note_query(snapshot, condition.predicate, filter_files(snapshot.files, could))
         whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))
         logged = live_rows(filter_files(snapshot.files, whole))
         unread = could if logged is None else pc.and_not(could, whole)

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.layout.file_sets import FileSet
-from anabranch._protocol.unsupported import Unsupported
 
 
 def defaults_of(files: FileSet) -> Mapping[str, tuple[int | None, int | None]]:
@@ -28,16 +27,14 @@ def fill_row_ids(
     rows: pa.RecordBatch, files: FileSet, defaults: tuple[int | None, int | None], positions: Any
 ) -> pa.RecordBatch:
     """Rows of one file, at these positions, with their ids and versions filled in where the rows have these hidden
-    columns.
-
-    Raises:
-        Unsupported: the log has no ids for this file.
+    columns. Rows of a file without ids, which an open transaction has not committed yet, have none: wherever they are
+    written to, they get new ones.
     """
-    if files.tracked is None or not {column.name for column in files.tracked.fields} & {*rows.schema.names}:
-        return rows
     first, version = defaults
-    if first is None or version is None:
-        raise Unsupported("a file has no row ids")
+    if files.tracked is None or first is None or version is None:
+        return rows
+    if not {column.name for column in files.tracked.fields} & {*rows.schema.names}:
+        return rows
     ids = pc.add_checked(pa.array(positions), pa.scalar(first, pa.int64()))
     filled = {files.tracked.row_id: ids, files.tracked.commit_version: pa.scalar(version)}
     for at, name in enumerate(rows.schema.names):

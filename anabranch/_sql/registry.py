@@ -35,7 +35,9 @@ from anabranch._sql.grammar import row_values, view_values
 from anabranch._sql.grammar import statement_values as v
 from anabranch._sql.grammar import views as view_grammar
 from anabranch._sql.grammar.parts import Query, Statement
+from anabranch._transaction.open_transaction import open_transaction
 from anabranch.commands.rerunning import rerun_statement
+from anabranch.errors import NotInTransaction
 
 _TABLE = " … "
 _COLUMN = "ALTER|CHANGE [COLUMN]"
@@ -247,6 +249,31 @@ Redoable = (
     | row_values.UpdateRows
 )
 """Statements that are one transaction on the rows of one table, so that each may run again as a whole."""
+
+
+_Shown = (
+    v.DescribeHistory
+    | v.DescribeDetail
+    | v.DescribeOther
+    | v.DescribeTable
+    | v.ExplainChange
+    | v.ShowColumns
+    | v.ShowCreateTable
+    | v.ShowPartitions
+    | v.ShowProperties
+)
+"""Statements that only show something of a table."""
+
+
+def check_inside(statement: Statement) -> None:
+    """Check that a statement may stand inside this thread's open transaction, if there is one. Raises NotInTransaction:
+    it may not, since it changes more than the rows of one table.
+    """
+    if open_transaction() is None or isinstance(statement, Query | Redoable | _Shown):
+        return
+    words = entry_of(statement).words.replace(_TABLE, " ")
+    reason = f"a transaction of several statements takes queries, INSERT, UPDATE, DELETE and MERGE, not {words}."
+    raise NotInTransaction(what=words, table="", reason=reason)
 
 
 def run(statement: Statement, on: StatementContext) -> DataFrame:

@@ -21,13 +21,14 @@ from anabranch._spark.sessions.file_settings import use_session_settings
 from anabranch._spark.sessions.sql_text import split_at_frames, sql_from_parts, substitute_variables
 from anabranch._sql import reading, registry
 from anabranch._sql.executor import name_statements as on_names
-from anabranch._sql.executor import temporary_views, view_changes
+from anabranch._sql.executor import temporary_views, transaction_statements, view_changes
 from anabranch._sql.executor.computed_names import EvaluatedStatement, evaluate_computed_names, set_from
 from anabranch._sql.executor.error_position import locate_errors_in
 from anabranch._sql.executor.name_resolver import Names
 from anabranch._sql.executor.running import StatementContext, check_quotes
 from anabranch._sql.grammar.parts import Query, Statement, View
 from anabranch._sql.grammar.statement_values import ExplainChange
+from anabranch._sql.grammar.transactions import transaction_text
 from anabranch._sql.prefilter import may_touch_delta, text_facts
 from anabranch.commands.opening import Location
 from anabranch.errors import InvalidOption, SqlAnalysisError, SqlSyntaxError, UnknownTable
@@ -56,7 +57,7 @@ def sql(
 
     Args:
         spark: any session.
-        text: one statement.
+        text: one statement, or a block of statements that are one transaction, BEGIN ATOMIC … END.
         args: the values of its parameters: a dict for ``:name``, a list for ``?``.
         names: resolves names to Delta tables; by default those of the session's catalog, and paths.
         frames: DataFrames by their names in the text; temporary views of these names exist.
@@ -68,7 +69,8 @@ def sql(
     Raises:
         LoneSurrogate: the text, or a string parameter, is not valid Unicode.
         SqlSyntaxError, SqlAnalysisError, UnknownTable: the statement cannot be run; the message shows where.
-        TransactionStatement: it begins or ends a transaction of several statements.
+        NotInTransaction: it begins or ends a transaction where it cannot, or cannot be part of the open one.
+        TransactionStatement: it begins a transaction in another spelling than Databricks'.
         AnabranchError: as the methods of ``DeltaTable``.
 
     Example:
@@ -79,7 +81,10 @@ def sql(
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
     with one_statement(), use_session_settings(spark):
-        return _run(StatementContext(spark, frames), text, args, names or Names(spark))
+        context, of_transaction = StatementContext(spark, frames), transaction_text(text)
+        if of_transaction is not None:
+            return transaction_statements.run(of_transaction, context, lambda text: sql(spark, text, args, names=names))
+        return _run(context, text, args, names or Names(spark))
 
 
 def _run(run: StatementContext, written: str, args: Any, names: Names) -> DataFrame:
@@ -107,6 +112,7 @@ def _run(run: StatementContext, written: str, args: Any, names: Names) -> DataFr
     if statement is None:
         return _run_in_spark(run, written, args, source)
     check_quotes(spark, request.text)
+    registry.check_inside(statement)
     if isinstance(statement, Query):
         view_changes.check_target(spark, source)
     reshapes = not isinstance(statement, Query) and registry.entry_of(statement).reshapes

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from anabranch._log.cleanup import SKEW_MS, clean_up
 from anabranch._log.log import Log
 from anabranch._protocol.steps import NO_STEPS, RowPlan
+from anabranch._transaction.clock import stamp
+from anabranch._transaction.commit_actions import commit_lines, inline_vectors
+from anabranch._transaction.open_transaction import OpenTransaction, Part, open_transaction
 from anabranch._transaction.own_commits import note_own
 from anabranch._transaction.phases import reach
 from anabranch._transaction.put import Put, check_stands, unknown_outcome_error, write_checksum
@@ -41,7 +44,8 @@ class CommitResult(ShownAsTable):
 
 
 def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPolicy, runtime: Runtime) -> CommitResult:
-    """Place ``ours`` in the order of its winners, or raise the conflict that prevents it.
+    """Place ``ours`` in the order of its winners, or raise the conflict that prevents it; inside a transaction of
+    several statements, make it a part of that one.
 
     Raises:
         DeltaConcurrentModificationException: ours cannot stand behind its winners; nothing of it is visible.
@@ -49,7 +53,11 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
             (``KeyboardInterrupt``, ``SystemExit``) in the middle of the put is raised as it is, with this as its cause.
         StoreError: the store refused; nothing of ours is visible.
         NothingLeft: ours only moves rows, and others have moved them all; nothing of it is visible.
+        NotInTransaction: ours cannot be a part of this thread's open transaction.
     """
+    transaction = open_transaction()
+    if transaction is not None:
+        return _commit_inside(transaction, ours, log, handler, runtime)
     rebase, put = Rebase(ours, log, handler, runtime), Put(log, retry, runtime)
     try:
         committed = _commit_with_retries(rebase, put, log, retry, runtime)
@@ -68,7 +76,42 @@ def commit(ours: Transaction, log: Log, handler: RebaseHandler, retry: RetryPoli
         raise
     reach("committed")
     _checkpoint(ours, log, committed.version, runtime)
+    handler.finish()
     return committed
+
+
+def give_up(ours: Transaction, handler: RebaseHandler) -> None:
+    """End a transaction that has nothing to change. Alone, it stands at the version that it read; inside a transaction
+    of several statements, what it has read counts.
+    """
+    transaction = open_transaction()
+    if transaction is None:
+        handler.discard()
+    else:
+        transaction.add(Part(ours, handler))
+
+
+def _commit_inside(
+    transaction: OpenTransaction, ours: Transaction, log: Log, handler: RebaseHandler, runtime: Runtime
+) -> CommitResult:
+    """Commit to the private log of an open transaction; the staged files stay under way until that one is decided."""
+    try:
+        transaction.check_statement(ours, log)
+        rebase = Rebase(ours, log, handler, runtime)
+        rebase.over(rebase.look())
+        placed, version = rebase.placed.physical, rebase.next_version
+        moment_of, moment = stamp(placed, version=version, previous_ms=None, now_ms=runtime.now_ms())
+        lines = commit_lines(
+            moment_of, inline_vectors(placed), now_ms=runtime.now_ms(), user=runtime.user(), in_commit_ms=moment
+        )
+        data = "\n".join([*lines, ""]).encode()
+        log.put(version, data)
+    except BaseException:
+        handler.discard()
+        raise
+    note_own(placed, version, len(data))
+    transaction.add(Part(placed, handler, version))
+    return _make_committed(placed, version, 1)
 
 
 def _commit_with_retries(rebase: Rebase, put: Put, log: Log, retry: RetryPolicy, runtime: Runtime) -> CommitResult:

@@ -20,7 +20,7 @@ from anabranch._protocol.actions import FileRow, add_body, add_lines, files_tabl
 from anabranch._protocol.change_feed import cdc_body
 from anabranch._protocol.in_commit_timestamps import IN_COMMIT
 from anabranch._protocol.layout import moves
-from anabranch._protocol.layout.deletion_vectors import Descriptor, pack
+from anabranch._protocol.layout.deletion_vectors import Descriptor, pack, to_inline
 from anabranch._protocol.session_settings import current
 from anabranch._protocol.stats.statistics import num_records, with_wide_bounds
 from anabranch._protocol.steps import TAG as STEPS
@@ -45,8 +45,7 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
     """Put the joined vectors of all files that ours marks; a file whose every row is deleted needs none. Raises
     StoreError: nothing was committed.
     """
-    vectors = {path: vector for path in sorted(ours.changes.marks) if (vector := join_vector(ours, path)) is not None}
-    vectors |= {row["path"]: rows for row in buried_files(ours) if (rows := _partial_vector(ours, row)) is not None}
+    vectors = _vectors(ours)
     if not vectors:
         return VectorFile(None, {})
     name, data, descriptors = pack(vectors, runtime.new_id())
@@ -56,6 +55,19 @@ def write_vectors(ours: Transaction, store: Store, runtime: Runtime) -> VectorFi
         remove_vectors(store, name)  # the file may exist in spite of the error
         raise
     return VectorFile(name, descriptors)
+
+
+def inline_vectors(ours: Transaction) -> VectorFile:
+    """The same vectors inside the commit itself, for a commit that only its own transaction reads."""
+    return VectorFile(None, {path: to_inline(vector) for path, vector in _vectors(ours).items()})
+
+
+def _vectors(ours: Transaction) -> dict[str, BitMap64]:
+    """The vectors of all files that stay with deleted rows."""
+    vectors = {path: vector for path in sorted(ours.changes.marks) if (vector := join_vector(ours, path)) is not None}
+    return vectors | {
+        row["path"]: rows for row in buried_files(ours) if (rows := _partial_vector(ours, row)) is not None
+    }
 
 
 def remove_vectors(store: Store, name: str) -> None:

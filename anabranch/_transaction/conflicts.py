@@ -183,7 +183,7 @@ def uses_row_rules(ours: Transaction) -> bool:
 
 def redoes_added_rows(ours: Transaction) -> bool:
     """Whether the table's dial is `redo`, so that rows which any winner added are redone instead of refused."""
-    return ours.resolution == REDO and uses_row_rules(ours)
+    return ours.resolution == REDO and ours.statements == 1 and uses_row_rules(ours)
 
 
 # -- winners one by one: conflicts that no order resolves --------------------------------------------------------------
@@ -330,8 +330,9 @@ def new_rows_match(ours: Transaction, net: NetEffect, handler: RebaseHandler) ->
 
 
 def blind_rows_match(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
-    """C2 at Serializable: not even a blind append may have added such a row."""
-    return _find_matching_row(net.blind, handler) if ours.serializable and not redoes_added_rows(ours) else None
+    """C2 where rows of blind appends are not redone, as at Serializable: none of them may be such a row either."""
+    is_redone = ours.redoes_blind_rows or redoes_added_rows(ours)
+    return None if is_redone else _find_matching_row(net.blind, handler)
 
 
 def _find_matching_row(added: AddedFiles, handler: RebaseHandler) -> Conflict | None:
@@ -366,7 +367,7 @@ def files_added_that_ours_should_have_read(
 
 def blind_files_added(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Conflict | None:
     """The same for blind appends: at Serializable, and where ours cannot be redone row by row."""
-    redoable = ours.reads is not None and ours.reads.row_local and not ours.serializable
+    redoable = ours.reads is not None and ours.reads.row_local and ours.redoes_blind_rows
     return None if redoable else _added_file_conflict(ours, net.blind, handler)
 
 
@@ -421,7 +422,7 @@ def find_rows_to_redo(ours: Transaction, net: NetEffect, handler: RebaseHandler)
     """
     if redoes_added_rows(ours):
         files = pa.concat_tables([net.blind.files, net.seeing.files])
-    elif ours.serializable:
+    elif not ours.redoes_blind_rows:
         return Clear()  # blind_rows_match has already checked these rows
     else:
         files = net.blind.files

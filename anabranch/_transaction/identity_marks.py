@@ -69,8 +69,7 @@ def passes(ours: Transaction, winner: Commit) -> bool:
         or may_have_uncounted_values(ours, winner)
     ):
         return False
-    writer = ours.identity.writer
-    return ours.resolution != "file" or (writer is not None and reservation_of(winner) == writer)
+    return ours.resolution != "file" or reservation_of(winner) in ours.identity.writers
 
 
 def may_have_uncounted_values(ours: Transaction, winner: Commit) -> bool:

@@ -41,6 +41,10 @@ class RebaseHandler(ConflictDetails, Protocol):
         """Remove staged files; called only when it is certain that no commit names them."""
         ...
 
+    def finish(self) -> None:
+        """Close the staging; called once the commit stands."""
+        ...
+
 
 @runtime_checkable
 class FileGuard(Protocol):
@@ -82,6 +86,9 @@ class NoRows:
         raise AssertionError("a transaction without rows has nothing to redo")
 
     def discard(self) -> None:
+        """Nothing was staged."""
+
+    def finish(self) -> None:
         """Nothing was staged."""
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:

@@ -92,6 +92,10 @@ class BoundedHandler:
         """Remove the staged files, whatever was spent."""
         self._handler.discard()
 
+    def finish(self) -> None:
+        """See `RebaseHandler.finish`."""
+        self._handler.finish()
+
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """See `ConflictDetails.sample`."""
         return self._handler.sample(file, rows)

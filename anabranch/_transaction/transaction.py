@@ -92,7 +92,8 @@ class Changes:
         means_files: whether it removes files for what they are, not for their rows, so that it cannot follow moved
             rows.
         groups: the record of moves, if the transaction only moves rows and declares so; else None.
-        buried: the rows of its own ``adds`` that winners have deleted at their old addresses.
+        buried: the deleted rows of its own ``adds``: those that winners have deleted at their old addresses, and those
+            that a later statement of the same transaction has deleted.
         row_mark: a row id in the files that it restores, so that no id up to it may be assigned again.
     """
 
@@ -140,12 +141,12 @@ class IdentityUse:
     """How a transaction uses identity values.
 
     Attributes:
-        writer: identifies its own reservations.
+        writers: identify its own reservations, one for each of its statements.
         own_numbers: the identity columns for which its rows have explicit values.
         reserved_for: the writer for whom the transaction is itself a reservation.
     """
 
-    writer: str | None = None
+    writers: frozenset[str] = frozenset()
     own_numbers: frozenset[str] = frozenset()
     reserved_for: str | None = None
 
@@ -189,6 +190,7 @@ class Transaction:
         declarations: its changes to the table's state.
         identity: its use of identity values.
         position: its place in the order of versions.
+        statements: how many statements it joins; only a single one can be redone on rows that were added.
     """
 
     base: Snapshot | None
@@ -202,6 +204,7 @@ class Transaction:
     declarations: Declarations = field(default_factory=Declarations)
     identity: IdentityUse = field(default_factory=IdentityUse)
     position: Position = field(default_factory=Position)
+    statements: int = 1
 
     @classmethod
     def on(
@@ -295,6 +298,11 @@ class Transaction:
             or bool(self.changes.recommits)
         )
         return must or self.isolation == SERIALIZABLE
+
+    @property
+    def redoes_blind_rows(self) -> bool:
+        """Whether rows of blind appends that it has to follow are redone, not refused."""
+        return not self.serializable and self.statements == 1
 
     @property
     def predicate(self) -> str:

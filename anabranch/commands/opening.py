@@ -22,6 +22,7 @@ from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.rules.table_rules import rules_of
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._storage import open_store
+from anabranch._transaction.open_transaction import open_transaction
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import check_sizes
 from anabranch.errors import LocationNotEmpty
@@ -33,8 +34,11 @@ _SECRET = ("storage_options", "target_options")
 
 
 def open_log(location: Location, storage_options: Mapping[str, str] | None = None) -> Log:
-    """The log of the table at a path or URL; nothing is read yet. Raises UnknownStore: the location names no store."""
-    return Log(open_store(location, storage_options))
+    """The log of the table at a path or URL, as this thread's open transaction sees it, if there is one. Raises
+    UnknownStore: the location names no store.
+    """
+    store, transaction = open_store(location, storage_options), open_transaction()
+    return Log(store if transaction is None else transaction.view(store))
 
 
 OWNER = "_anabranch_name"

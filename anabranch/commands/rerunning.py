@@ -23,6 +23,7 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.properties import REDO
 from anabranch._protocol.rules.identity import keep_assigned_values
+from anabranch._transaction.open_transaction import Again, open_transaction
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch._transaction.transaction import Transaction
 from anabranch.commands.context import NEWEST, RunContext
@@ -32,9 +33,6 @@ from anabranch.errors import ConcurrentTransactionException, DeltaConcurrentModi
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 T = TypeVar("T")
-Again = Callable[[DeltaConcurrentModificationException, Snapshot], "Callable[[], T] | None"]
-"""The next run, on a snapshot, of work that a conflict refused; None where it may not run again."""
-
 _FINAL = frozenset({"METADATA_CHANGE", "PROTOCOL_CHANGE", "ALLOTTED_TIME_EXCEEDED", "VACUUM_UNDER_WAY"})
 """Sub-conditions of conflicts that another run must not, or cannot, resolve."""
 _PAUSES = RetryPolicy(attempts=1, first_pause=0.002, longest_pause=0.2)
@@ -54,7 +52,7 @@ _current: ContextVar[_Runs | None] = ContextVar("anabranch_redone_runs", default
 def with_redone_runs(ours: Transaction, runtime: Runtime) -> Transaction:
     """Ours with metrics of the runs of its command that were refused before; unchanged in a first run."""
     runs = _current.get()
-    if runs is None or not runs.count:
+    if runs is None or not runs.count or open_transaction() is not None:
         return ours
     return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
 
@@ -77,7 +75,7 @@ def rerunnable(run: Run) -> Run:
                 return None
             return lambda: run(command, engine, replace(context, at=newest))
 
-        return _run(lambda: run(command, engine, context), again, lambda: log().snapshot(), context.runtime)
+        return rerun(lambda: run(command, engine, context), again, lambda: log().snapshot(), context.runtime)
 
     return cast(Run, running)
 
@@ -92,7 +90,7 @@ def rerun_statement(first: Callable[[], T], again: Callable[[], T], newest: Call
         again: understands it anew, for the newest version, and runs it.
         newest: gives the newest version of the table that it changes.
     """
-    return _run(first, lambda conflict, snapshot: again, newest, Runtime())
+    return rerun(first, lambda conflict, snapshot: again, newest, Runtime())
 
 
 def _is_same_table(base: Snapshot, newest: Snapshot) -> bool:
@@ -102,7 +100,12 @@ def _is_same_table(base: Snapshot, newest: Snapshot) -> bool:
     )
 
 
-def _run(first: Callable[[], T], again: Again[T], newest: Callable[[], Snapshot], runtime: Runtime) -> T:
+def rerun(first: Callable[[], T], again: Again, newest: Callable[[], Snapshot], runtime: Runtime) -> T:
+    """Run work, and run it ``again`` while conflicts refuse it and the table's dial is ``redo``. Inside a transaction
+    of several statements it is one of them, and runs again with the others.
+    """
+    if (transaction := open_transaction()) is not None:
+        return transaction.run(first, again)
     if _current.get() is not None:
         return first()
     work, began, runs = first, runtime.seconds(), _Runs(0, runtime.now_ms())

@@ -30,7 +30,7 @@ from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.stats.skipping import FileFacts
 from anabranch._protocol.stats.statistics import num_records, with_num_records
 from anabranch._protocol.steps import FOUND_BY_LOG, Step
-from anabranch._transaction.commit import CommitResult, commit
+from anabranch._transaction.commit import CommitResult, commit, give_up
 from anabranch._transaction.phases import reach
 from anabranch._transaction.relocation import NothingLeft
 from anabranch._transaction.retry import Runtime
@@ -201,13 +201,12 @@ def stage_and_commit(
         handler.discard()
         raise
     if not ours.touched_paths and len(ours.changes.adds) == 0 and ours.declarations.metadata is None and txn is None:
-        handler.discard()
+        give_up(ours, handler)
         return ours, None
     try:
         committed = commit(ours, log, handler, context.policy(), context.runtime)
     except NothingLeft:
         return ours, None
-    handler.finish()
     return ours, committed
 
 

@@ -113,6 +113,7 @@
     │   ├── TransactionStatement
     │   ├── SqlAnalysisError
     │   ├── NotBuilt
+    │   ├── NotInTransaction
     │   ├── NeedsSpark
     │   │   └── StatementNeedsSpark
     │   └── UnsupportedCommand
@@ -200,6 +201,7 @@ from anabranch.errors.inputs import ManifestRefused as ManifestRefused
 from anabranch.errors.inputs import NeedsSpark as NeedsSpark
 from anabranch.errors.inputs import Nondeterministic as Nondeterministic
 from anabranch.errors.inputs import NotBuilt as NotBuilt
+from anabranch.errors.inputs import NotInTransaction as NotInTransaction
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RuleRefused as RuleRefused
 from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch

@@ -438,6 +438,16 @@ class StatementNeedsSpark(NeedsSpark):
     template = "{what} needs Spark ({reason}). {instead}"
 
 
+class NotInTransaction(InputError):
+    """A statement that cannot be part of a transaction of several statements, or stands where none is open; nothing of
+    it was committed. Facts: ``what``, ``table``, ``reason``.
+    """
+
+    condition = "NOT_SUPPORTED_IN_TRANSACTION"
+    sql_state = "0A000"
+    template = "{what} cannot run here, in a transaction of several statements or without one: {reason}"
+
+
 class UnsupportedCommand(InputError):
     """A statement of Spark's that Delta tables do not support, by any engine."""
 
@@ -466,13 +476,13 @@ class UnknownTable(InputError):
 
 
 class TransactionStatement(InputError):
-    """A statement begins or ends a transaction of several statements, which do not exist here."""
+    """A statement begins a transaction of several statements in another spelling than Databricks', or is a script."""
 
     condition = "UNSUPPORTED_TRANSACTION_STATEMENT"
     sql_state = "0A000"
     template = (
-        "{statement} is refused: every statement is a transaction of its own, over one table, and several tables are "
-        "never committed together. MERGE combines inserts, updates and deletes of one table in one commit."
+        "{statement} is refused: a transaction of several statements on one table is BEGIN TRANSACTION … COMMIT or "
+        "ROLLBACK, or a block BEGIN ATOMIC …; …; END. MERGE combines inserts, updates and deletes in one statement."
     )
 
 

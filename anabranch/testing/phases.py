@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from anabranch._transaction.open_transaction import inside
 from anabranch._transaction.phases import PHASES, listen, mute_listeners, unlisten
 from anabranch.errors import InvalidOption
 
@@ -54,5 +55,5 @@ class _Trap:
     def __call__(self, phase: str) -> None:
         if phase == self._phase and not self.has_fired:
             self.has_fired = True
-            with mute_listeners():
+            with mute_listeners(), inside(None):
                 self._other()

@@ -243,6 +243,9 @@ class EveryRow:
     def discard(self) -> None:
         """Nothing was staged."""
 
+    def finish(self) -> None:
+        """Nothing was staged."""
+
 
 def placed(world: World, **parts: Any) -> CommitResult:
     """Commit a transaction that only writes these parts, based on version 0, behind what stands there now."""

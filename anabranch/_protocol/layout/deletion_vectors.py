@@ -109,6 +109,13 @@ def inline(descriptor: Descriptor) -> BitMap64:
     return from_payload(data, cardinality=descriptor.cardinality)
 
 
+def to_inline(vector: BitMap64) -> Descriptor:
+    """The ``i`` descriptor of a vector."""
+    data = payload(vector)
+    padded = data + bytes(-len(data) % 4)
+    return Descriptor("i", z85_encode(padded), len(data), len(vector))
+
+
 def unframe(framed: bytes, descriptor: Descriptor) -> BitMap64:
     """The vector in the bytes of a descriptor's `span`. Raises ValueError: wrong length or checksum, or as
     `from_payload`.

@@ -47,6 +47,7 @@ from anabranch.commands.dml.new_rows import NewRows, StagedRows
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.staging import describe_file, remove
 from anabranch.commands.watching import watch
 from anabranch.errors import (
@@ -89,6 +90,7 @@ class Append(SecretFree):
     cluster_by: tuple[Path, ...] | None = None
 
     @watch("APPEND")
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult:
         """Run it; returns the commit of the rows.
 
@@ -138,7 +140,7 @@ class _ArrowRows(NewRows):
         """Put the files of the rows, fitted to the table."""
         schema, table = metadata.schema, self._log.table
         rows = fit_to_rules(table, self._with_identity_values(schema), schema, rules_of(metadata))
-        identity = IdentityUse(self._writer, provided_columns(schema, self._rows.column_names))
+        identity = IdentityUse(frozenset({self._writer}), provided_columns(schema, self._rows.column_names))
         return StagedRows(self._write(rows, metadata), identity, (Step(WRITE_ROWS),))
 
     def _with_identity_values(self, schema: Struct) -> pa.Table:

@@ -12,6 +12,7 @@ import logging
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._log.committers import private_committer
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.layout import packing
@@ -33,10 +34,12 @@ def compact_after(
 ) -> None:
     """Compact the partitions that a commit wrote to, if auto compaction is on and they hold enough small files.
 
-    ``base`` is the base version of the commit, None if it created the table.
+    ``base`` is the base version of the commit, None if it created the table. Inside a transaction of several
+    statements nothing is compacted.
     """
     session_setting = current().compacts
-    if committed is None or (base is not None and (session_setting or base.properties.auto_compaction) == "false"):
+    is_off = base is not None and (session_setting or base.properties.auto_compaction) == "false"
+    if committed is None or private_committer(log.store) is not None or is_off:
         return
     try:
         with mute_listeners():  # the phases are those of the write

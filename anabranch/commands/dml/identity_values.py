@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from anabranch._log.committers import folder_of
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.merges import Clause, MergePlan, ReservedIdentity
 from anabranch._protocol.rules.identity import Identity, identities, with_marks
 from anabranch._protocol.schema.types import Struct
 from anabranch._transaction.commit import commit
+from anabranch._transaction.open_transaction import inside
 from anabranch._transaction.phases import mute_listeners
 from anabranch._transaction.rebase_handler import NoRows
 from anabranch._transaction.retry import Runtime, default_retry
@@ -83,7 +85,8 @@ def _with_values(clause: Clause, values: Mapping[str, range]) -> Clause:
 
 def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: Runtime) -> Mapping[str, range]:
     """Reserve ``count`` values of each of these identity columns, by a commit of their new marks. ``writer`` names the
-    transaction that will use them, for which this commit must not count as a conflict.
+    transaction that will use them, for which this commit must not count as a conflict. It is visible to all at once,
+    even inside a transaction of several statements.
 
     Raises:
         InvalidSchema: the numbers are used up.
@@ -91,12 +94,13 @@ def reserve(log: Log, columns: Sequence[str], count: int, writer: str, runtime: 
     """
     if not columns or not count:
         return {name: range(0) for name in columns}
+    log = Log(folder_of(log.store))
     for attempts_left in reversed(range(_ATTEMPTS)):
         snapshot = log.snapshot()
         ranges = _ranges(snapshot, columns, count)
         ours = reservation(snapshot, {name: numbers[-1] for name, numbers in ranges.items()}, writer, runtime)
         try:
-            with mute_listeners():  # listeners wait for the phases of the command
+            with mute_listeners(), inside(None):  # listeners wait for the phases of the command
                 commit(ours, log, NoRows(), default_retry(blind=False), runtime)
             return ranges
         except (MetadataChangedException, ProtocolChangedException):

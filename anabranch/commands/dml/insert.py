@@ -121,9 +121,7 @@ def _once(insert: Insert, context: RunContext) -> CommitResult | None:
     handler = InsertHandler(insert.rows, replaced, read, insert.log.store)
     reach("read")
     ours = _stage(insert, ours, handler, began, runtime)
-    committed = _commit(insert, ours, handler, context)
-    handler.finish()
-    return committed
+    return _commit(insert, ours, handler, context)
 
 
 def _has_work(insert: Insert, base: Snapshot | None, runtime: Runtime) -> bool:

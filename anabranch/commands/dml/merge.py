@@ -198,7 +198,8 @@ class MergeHandler(RowRebaseHandler):
             name for clause in self._merge.matching.clauses if clause.action == "insert" for name in clause.values
         ]
         provided = provided_columns(snapshot.schema, inserted_columns)
-        ours = replace(with_metadata(ours, self._metadata), identity=IdentityUse(self._staging.txn_id, provided))
+        identity = IdentityUse(frozenset({self._staging.txn_id}), provided)
+        ours = replace(with_metadata(ours, self._metadata), identity=identity)
         ours = self._with_steps(ours.with_metrics(numSourceRows=self._source_rows.rows))
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_metrics(**times, executionTimeMs=runtime.now_ms() - began)

@@ -49,10 +49,6 @@ class ReplacedRows(RebaseHandler, Protocol):
         """
         ...
 
-    def finish(self) -> None:
-        """Close the staging after the commit."""
-        ...
-
 
 class NothingReplaced(NoRows):
     """Replaces no row, as an append."""
@@ -60,9 +56,6 @@ class NothingReplaced(NoRows):
     def with_removals(self, ours: Transaction, runtime: Runtime) -> Transaction:
         """The same transaction."""
         return ours
-
-    def finish(self) -> None:
-        """Nothing was staged."""
 
 
 class SelectedRows(ChangeHandler):

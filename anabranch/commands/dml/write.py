@@ -278,7 +278,7 @@ class _SourceRows(NewRows):
         adds = staging.collect(metadata)
         if self._checked is not None:
             check_selected(adds, metadata, self._checked, table, self._engine)
-        return StagedRows(adds, IdentityUse(self._writer, provided), tuple(steps))
+        return StagedRows(adds, IdentityUse(frozenset({self._writer}), provided), tuple(steps))
 
     def discard(self) -> None:
         """Remove the current folder."""

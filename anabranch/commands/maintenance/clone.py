@@ -141,9 +141,7 @@ class Clone(SecretFree):
         except BaseException:  # an interrupt too: no commit references the copies
             handler.discard()
             raise
-        committed = commit(ours, log, handler, context.policy(), context.runtime)
-        work.finish()
-        return committed
+        return commit(ours, log, handler, context.policy(), context.runtime)
 
     def _resolve_source(self, runtime: Runtime) -> tuple[Location, Snapshot]:
         """The source's location and snapshot: of the requested version, or of the table that the Parquet files make."""
@@ -167,6 +165,10 @@ class CreationHandler(NoRows):
         """Remove what was copied."""
         self._staging.discard()
 
+    def finish(self) -> None:
+        """Close the job folder's markers."""
+        self._staging.finish()
+
 
 class CloneHandler(EveryRow):
     """The handler of a clone that replaces a table: it has read all of that table."""
@@ -178,6 +180,10 @@ class CloneHandler(EveryRow):
     def discard(self) -> None:
         """Remove what was copied."""
         self._staging.discard()
+
+    def finish(self) -> None:
+        """Close the job folder's markers."""
+        self._staging.finish()
 
 
 class ShallowCloneHandler(CloneHandler):
@@ -242,10 +248,6 @@ class _Cloning:
         """Raises MissingDataFile unless the files that a shallow clone would name are there."""
         if self._plan.shallow:
             check_files_exist(self._source, self.staging.store, ours.changes.adds.to_pylist())
-
-    def finish(self) -> None:
-        """Close the job folder's markers."""
-        self.staging.finish()
 
     # -- metadata ------------------------------------------------------------------------------------------------------
 

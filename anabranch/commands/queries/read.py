@@ -15,6 +15,7 @@ from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import Always, Predicate, Value
 from anabranch._protocol.schema.types import INTEGERS
 from anabranch._protocol.stats.statistics import num_records
+from anabranch._transaction.open_transaction import open_transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
@@ -57,6 +58,7 @@ class Read(SecretFree):
 def count_from_log(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
     """The number of live rows for which a predicate is TRUE, from the log alone; None if that takes reading a file."""
     could, must = snapshot.facts.could_match(where), snapshot.facts.must_match(where)
+    note_query(snapshot, where, filter_files(snapshot.files, could))
     if pc.any(pc.and_not(could, must)).as_py():
         return None
     return live_rows(filter_files(snapshot.files, could))
@@ -71,6 +73,7 @@ def extent_from_log(snapshot: Snapshot, column: str) -> tuple[Value | None, Valu
     is null. None if that takes reading a file.
     """
     field, files = snapshot.schema.find(column), snapshot.files
+    note_query(snapshot, EVERY_ROW, files)
     if field is None or field.type not in _EXACT:
         return None
     facts = snapshot.facts.column(field.name)
@@ -106,10 +109,17 @@ def _has_wide_bounds(files: pa.Table) -> bool:
 
 
 def files_to_read(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
-    """The live files that may hold rows for which the predicate is TRUE."""
-    if where is None:
-        return snapshot.files
-    return filter_files(snapshot.files, snapshot.facts.could_match(where))
+    """The live files that may hold rows for which the predicate is TRUE. An open transaction has read these rows."""
+    files = snapshot.files if where is None else filter_files(snapshot.files, snapshot.facts.could_match(where))
+    note_query(snapshot, EVERY_ROW if where is None else where, files)
+    return files
+
+
+def note_query(snapshot: Snapshot, where: Predicate, files: pa.Table) -> None:
+    """Let this thread's open transaction know that its program reads such rows of these files."""
+    transaction = open_transaction()
+    if transaction is not None:
+        transaction.note_query(snapshot, where, frozenset(files["path"].to_pylist()))
 
 
 def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:

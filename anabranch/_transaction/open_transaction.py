@@ -1,0 +1,186 @@
+"""The open transaction of this thread: what its statements have done so far, and the logs that they see.
+
+Knows transactions, their handlers and private logs; never a row. Inside, each statement runs as it does alone, but its
+commit goes to a private log that begins at the version which the transaction read: so the next statement reads what
+the ones before have done, and nobody else does. `anabranch._transaction.joining` makes one transaction of all of them.
+
+Guarantees: each table that is used inside is read as of its first use, however often it is read; one of them is
+changed, and any other change is refused by name; what is not committed leaves no trace in a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from anabranch._log.committers import PrivateCommitter, folder_of, private_committer, view_through
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.predicates import Predicate
+from anabranch._storage.contract import Store
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import Transaction
+from anabranch.errors import DeltaConcurrentModificationException, NotInTransaction
+
+T = TypeVar("T")
+_ROW_COUNT = re.compile("num(Updated|Deleted|Inserted|Output|Source|TargetRows[A-Z][A-Za-z]*)(Rows)?")
+OPERATIONS = frozenset({"WRITE", "UPDATE", "DELETE", "MERGE"})
+"""The operations of statements that may stand inside, as their commits name them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One statement's own transaction, its handler, and its version in the private log; None if it changed nothing."""
+
+    ours: Transaction
+    handler: RebaseHandler
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """Rows that the program itself has read: those of ``files`` for which ``predicate`` may be TRUE."""
+
+    table: str
+    predicate: Predicate
+    files: frozenset[str]
+
+
+Again = Callable[[DeltaConcurrentModificationException, Snapshot], "Callable[[], Any] | None"]
+"""The next run, on a snapshot, of work that a conflict refused; None where it may not run again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One statement that has run: how it runs ``again`` on another version, and the numbers of rows it reported."""
+
+    again: Again
+    counts: Sequence[Mapping[str, int]]
+
+
+@dataclass(eq=False)
+class OpenTransaction:
+    """One transaction of several statements, while it is open.
+
+    Attributes:
+        runtime: clock, random numbers and ids.
+        table: the URL of the table that it changes; None until the first change.
+        parts: the statements' own transactions, in their order.
+        statements: the statements, also those that changed nothing.
+        queries: what the program has read besides.
+    """
+
+    runtime: Runtime
+    table: str | None = None
+    parts: list[Part] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    _is_running: bool = False
+    _committers: dict[str, PrivateCommitter] = field(default_factory=dict, repr=False)
+    _bases: dict[str, Snapshot] = field(default_factory=dict, repr=False)
+
+    def view(self, store: Store) -> Store:
+        """The store with the log as this transaction sees it; the store itself where there is no table."""
+        if store.url not in self._committers:
+            base = Log(folder_of(store)).newest()
+            if base is None:
+                return store
+            self._bases[store.url] = base
+            committer = PrivateCommitter(base.version, str(self.runtime.new_id()), self.runtime.now_ms)
+            self._committers[store.url] = committer
+            committer.newest_snapshot = base.through(view_through(store, committer))
+        return view_through(store, self._committers[store.url])
+
+    def present(self, table: str) -> Snapshot:
+        """A table as the next statement sees it."""
+        return Log(self.view(self._bases[table].store)).snapshot()
+
+    def base(self, table: str) -> Snapshot:
+        """The version of a table that is read inside, as everybody sees it."""
+        return self._bases[table]
+
+    def check_statement(self, ours: Transaction, log: Log) -> None:
+        """Check that a statement may be part of this transaction. Raises NotInTransaction: it may not."""
+        changes, declarations = ours.changes, ours.declarations
+        reason = None
+        if ours.info.operation not in OPERATIONS or not changes.data_change or changes.means_files:
+            reason = f"{ours.info.operation} cannot be part of a transaction of several statements"
+        elif ours.base is None or private_committer(log.store) is None:
+            reason = "a table cannot be created inside a transaction"
+        elif declarations.metadata is not None or declarations.protocol is not None or declarations.domains:
+            reason = "it would change the table's columns or properties"
+        elif self.table not in (None, ours.table):
+            reason = f"the transaction changes the table at {self.table}, and a transaction covers one table"
+        if reason is not None:
+            raise NotInTransaction(what=ours.info.operation, table=ours.table, reason=f"{reason}.")
+
+    def run(self, work: Callable[[], T], again: Again) -> T:
+        """Run one statement; of statements inside a statement only the outer one counts. One that fails has done
+        nothing.
+        """
+        if self._is_running:
+            return work()
+        count, self._is_running = len(self.parts), True
+        try:
+            result = work()
+        except BaseException:
+            self.take_back(count)
+            raise
+        finally:
+            self._is_running = False
+        self.statements.append(Statement(again, [_row_counts(part.ours) for part in self.parts[count:]]))
+        return result
+
+    def add(self, part: Part) -> None:
+        """Note a statement that the private log has, or that has only read."""
+        self.table = self.table if part.version is None else part.ours.table
+        self.parts.append(part)
+
+    def note_query(self, snapshot: Snapshot, predicate: Predicate, files: frozenset[str]) -> None:
+        """Note that the program reads rows of the present version of a table; older versions never change."""
+        committer = private_committer(snapshot.store)
+        if committer is not None and not self._is_running and snapshot.version >= committer.base:
+            self.queries.append(Query(snapshot.table, predicate, files))
+
+    def take_back(self, count: int) -> None:
+        """Give up all statements but the first ``count``, since one that was under way failed."""
+        for part in reversed(self.parts[count:]):
+            if part.version is not None:
+                self._committers[part.ours.table].withdraw(part.version)
+            part.handler.discard()
+        del self.parts[count:]
+
+
+def _row_counts(ours: Transaction) -> dict[str, int]:
+    """The numbers of changed rows that a statement reports."""
+    return {name: count for name, count in ours.info.metrics.items() if _ROW_COUNT.fullmatch(name)}
+
+
+_current: ContextVar[OpenTransaction | None] = ContextVar("anabranch_open_transaction", default=None)
+
+
+def open_transaction() -> OpenTransaction | None:
+    """The open transaction of this thread, if there is one."""
+    return _current.get()
+
+
+def enter(transaction: OpenTransaction | None) -> OpenTransaction | None:
+    """Make this the open transaction of this thread; returns the one before."""
+    before = _current.get()
+    _current.set(transaction)
+    return before
+
+
+@contextmanager
+def inside(transaction: OpenTransaction | None) -> Iterator[None]:
+    """Run a block with this open transaction; None: outside of any, as what must be visible to all at once."""
+    before = enter(transaction)
+    try:
+        yield
+    finally:
+        enter(before)

@@ -1,0 +1,239 @@
+"""A transaction of several statements: begun, filled, and committed as one version, or rolled back.
+
+Knows commands as functions, and what a conflict reports; nothing of how a statement is written. Each statement runs on
+the private log of the open transaction (`anabranch._transaction.open_transaction`); the commit joins them and places
+them behind their winners as one transaction. Where that is refused and the table's dial is ``redo``, the statements run
+again on the newest version, as a single command would.
+
+Guarantees: nothing is visible before the commit, and then all of it at one version; after an error or a rollback no
+file of it is left that a commit could name; statements run again only where the program cannot have noticed: it has
+read no rows, and each statement reports the same numbers of rows as before.
+
+Source: docs/concepts/transactions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch._log.log import Log
+from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import vector_of
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.layout.file_sets import Marks, union_of
+from anabranch._protocol.layout.paths import encode, store_name
+from anabranch._protocol.stats.skipping import FileFacts
+from anabranch._storage.contract import Store
+from anabranch._transaction.commit import CommitResult, commit
+from anabranch._transaction.joining import join_statements
+from anabranch._transaction.open_transaction import OpenTransaction, Part, Query, Statement, enter, open_transaction
+from anabranch._transaction.phases import mute_listeners, reach
+from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.retry import Runtime, default_retry
+from anabranch._transaction.transaction import Transaction
+from anabranch.commands.dml.auto_compaction import compact_after
+from anabranch.commands.engine import Engine
+from anabranch.commands.joined_feed import join_feeds
+from anabranch.commands.opening import Location, filter_files, open_log
+from anabranch.commands.rerunning import rerun, with_redone_runs
+from anabranch.commands.staging import remove
+from anabranch.errors import DeltaConcurrentModificationException, NotInTransaction
+
+
+@dataclass(eq=False)
+class StatementGroup:
+    """Several statements as one transaction: `begin`, the statements, then `commit` or `roll_back`.
+
+    Attributes:
+        engine: writes the change data of the whole; None where there is none to write.
+        runtime: clock, random numbers and ids.
+        is_script: whether all of it runs again from its text, so that its statements do not by themselves.
+        committed: the commit; None before it, and where nothing was to be changed.
+        changed_store: the store of the table that a script changes, from its commit on.
+    """
+
+    engine: Engine | None = None
+    runtime: Runtime = field(default_factory=Runtime)
+    is_script: bool = False
+    committed: CommitResult | None = None
+    changed_store: Store = field(init=False, repr=False)
+    _open: OpenTransaction | None = field(default=None, init=False)
+    _muted: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
+
+    def begin(self, table: Location | None = None, storage_options: Mapping[str, str] | None = None) -> None:
+        """Open it on this thread; ``table`` is read now, any other one at its first use.
+
+        Raises:
+            NotInTransaction: a transaction is open already.
+            NotATable: there is no table.
+        """
+        if open_transaction() is not None:
+            reason = "this thread has an open transaction; commit it or roll it back first."
+            raise NotInTransaction(what="BEGIN", table=str(table or ""), reason=reason)
+        self._open = OpenTransaction(self.runtime)
+        if table is not None:
+            self._open.table = _bind(self._open, open_log(table, storage_options))
+        reach("read")
+        enter(self._open)
+        self._muted.enter_context(mute_listeners())  # the phases are those of the whole
+
+    def roll_back(self) -> None:
+        """Give all up. Does nothing where it is not open."""
+        if (opened := self._close()) is not None:
+            opened.take_back(0)
+
+    def commit(self) -> CommitResult | None:
+        """Commit all statements as one version; returns None where they changed nothing.
+
+        Raises:
+            DeltaConcurrentModificationException: it conflicts with a winner; nothing of it is visible.
+            CommitOutcomeUnknown: the store did not answer.
+        """
+        opened = self._close()
+        if opened is None or all(part.version is None for part in opened.parts):
+            if opened is not None:
+                opened.take_back(0)
+            return None
+        assert opened.table is not None, "a statement was committed inside"
+        log = Log(opened.base(opened.table).store)
+        statements = opened.statements
+
+        def again(conflict: DeltaConcurrentModificationException, newest: Snapshot) -> Callable[[], Any] | None:
+            if opened.queries:
+                return None
+            return lambda: self._commit(self._run_again(statements, conflict, newest), log)
+
+        if self.is_script:
+            self.changed_store = log.store
+            self.committed = self._commit(opened, log)
+        else:
+            self.committed = rerun(lambda: self._commit(opened, log), again, log.snapshot, self.runtime)
+        if self.engine is not None:
+            compact_after(self.committed, opened.base(opened.table), log, self.engine, self.runtime)
+        return self.committed
+
+    def _close(self) -> OpenTransaction | None:
+        opened, self._open = self._open, None
+        if opened is not None:
+            self._muted.close()
+            enter(None)
+        return opened
+
+    def _commit(self, opened: OpenTransaction, log: Log) -> CommitResult:
+        """Join the statements, and place them behind their winners."""
+        assert opened.table is not None
+        base, parts = opened.base(opened.table), [part for part in opened.parts if part.ours.table == opened.table]
+        queries = [query for query in opened.queries if query.table == opened.table]
+        handler = JoinedHandler(base, parts, queries)
+        try:
+            ours = join_statements(base, [part.ours for part in parts], queries, str(self.runtime.new_id()))
+            ours, handler.feed_files = join_feeds(ours, parts, self.engine)
+            handler.note_leftovers(ours)
+            ours = with_redone_runs(ours, self.runtime)
+            reach("staged")
+        except BaseException:
+            handler.discard()
+            raise
+        return commit(ours, log, handler, default_retry(blind=ours.is_blind), self.runtime)
+
+    def _run_again(
+        self, statements: Sequence[Statement], conflict: DeltaConcurrentModificationException, newest: Snapshot
+    ) -> OpenTransaction:
+        """Run the statements on the newest version; raises the conflict where the program would notice."""
+        opened = OpenTransaction(self.runtime)
+        before = enter(opened)
+        try:
+            opened.table = _bind(opened, Log(newest.store))
+            for statement in statements:
+                following = statement.again(conflict, opened.present(opened.table))
+                if following is None:
+                    raise conflict
+                opened.run(following, statement.again)
+                if opened.statements[-1].counts != statement.counts:
+                    raise conflict
+        except BaseException:
+            opened.take_back(0)
+            raise
+        finally:
+            enter(before)
+        return opened
+
+
+def _bind(opened: OpenTransaction, log: Log) -> str:
+    """Read a table inside a transaction, which pins it. Raises NotATable: there is none."""
+    view = opened.view(log.store)
+    if view is log.store:
+        log.snapshot()  # raises, and says why
+    return log.table
+
+
+class JoinedHandler:
+    """The handler of several statements as one: each judges rows by its own condition (`RebaseHandler`)."""
+
+    def __init__(self, base: Snapshot, parts: Sequence[Part], queries: Sequence[Query]) -> None:
+        self._base, self._parts, self._queries = base, parts, queries
+        self.leftovers, self.feed_files = list[str](), list[str]()
+
+    def note_leftovers(self, ours: Transaction) -> None:
+        """Note the staged files that the joined transaction does not have."""
+        kept = {*ours.changes.adds["path"].to_pylist(), *ours.changes.change_files["path"].to_pylist()}
+        for part in self._parts:
+            changes = part.ours.changes
+            paths = [*changes.adds["path"].to_pylist(), *changes.change_files["path"].to_pylist()]
+            names = (store_name(self._base.table, path) for path in paths if path not in kept)
+            self.leftovers += [name for name in names if name]
+        self.leftovers += [name for name in self.feed_files if encode(name) not in kept]
+
+    def vector(self, file: FileRow) -> Any:
+        """The deleted positions of a file."""
+        return vector_of(self._base.store, file)
+
+    def could_match(self, files: pa.Table) -> pa.Table:
+        """The files that may hold a row which some statement selects, or which the program would have read."""
+        paths = set[str]()
+        for part in self._parts:
+            if part.ours.reads is not None:
+                paths |= set(part.handler.could_match(files)["path"].to_pylist())
+        facts = FileFacts(files, self._base.schema, self._base.partition_columns)
+        for query in self._queries:
+            paths |= set(filter_files(files, facts.could_match(query.predicate))["path"].to_pylist())
+        return files.filter(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string())))
+
+    def matches(self, files: pa.Table) -> Marks:
+        """The rows that some statement selects."""
+        return union_of(self._matches_of(part.handler, files) for part in self._parts if part.ours.reads is not None)
+
+    def _matches_of(self, handler: RebaseHandler, files: pa.Table) -> Marks:
+        candidates = handler.could_match(files)
+        return handler.matches(candidates) if len(candidates) else {}
+
+    def redo(self, files: pa.Table, rows: Marks) -> Transaction:
+        """With a single statement: run it on these rows too."""
+        (part,) = self._parts
+        return part.handler.redo(files, rows)
+
+    def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
+        """The values of a few rows of a file."""
+        return self._parts[-1].handler.sample(file, rows)
+
+    def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
+        """A narrower condition, where there is only one statement to narrow."""
+        return self._parts[0].handler.narrower(ours, file) if len(self._parts) == 1 else None
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        for part in self._parts:
+            part.handler.discard()
+        remove(self._base.store, self.feed_files)
+
+    def finish(self) -> None:
+        """Close the staging of each statement, and remove the files that came and went inside."""
+        for part in self._parts:
+            part.handler.finish()
+        remove(self._base.store, self.leftovers)
