@@ -93,6 +93,7 @@ lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --firs
 	$(BIN)/python -m laboratory.mutations
 	$(BIN)/python -m laboratory.kills --kills 300
 	$(BIN)/python -m laboratory.in_arrow
+	$(BIN)/python -m laboratory.several_tables
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.differential --spark 200
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.on_spark --histories 300
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.stream_kills

@@ -20,4 +20,6 @@
 6. One command in all ways in which it can be run. `drawn_tables` with `drawn_commands`: tables with columns of many
    types, and commands on them. `sites` with `spark_site`: the ways. `sights` with `typed_reader`: what came of each.
    `differential`: what differs.
+7. What is not built: `several_tables`, a model of ways to commit several tables at once, searched for anomalies.
+   `table_groups` with `group_steps`: the ways, step by step. `group_oracle`: is there a serial order?
 """
