@@ -26,6 +26,7 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.options import CHANGES, READ, WRITE
+from anabranch._protocol.session_settings import use_dials
 from anabranch._spark.columns.positional import by_position
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.sessions.file_settings import use_session_settings, uses_session_settings
@@ -390,7 +391,7 @@ class Writer(Formatted):
             raise InvalidOption(
                 option=self._buckets, value="set", reason="a Delta table has no buckets; use clusterBy."
             )
-        engine, where = SparkEngine(self._spark), self._options.take("replaceWhere")
+        engine, where, dials = SparkEngine(self._spark), self._options.take("replaceWhere"), self._options.dials()
         write = Write(
             path,
             rows,
@@ -406,7 +407,8 @@ class Writer(Formatted):
         )
         self._options.finish(WRITE)
         replaced = None if where is None else self._parse_condition(where, open_log(path), snapshot, engine)
-        replace(write, replace_where=replaced).run(engine, RunContext(at=snapshot))
+        with use_dials(dials):
+            replace(write, replace_where=replaced).run(engine, RunContext(at=snapshot))
 
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
         option = self._options.take("readsTarget")

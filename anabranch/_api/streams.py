@@ -23,6 +23,7 @@ from anabranch._catalog.table_names import parts_of
 from anabranch._log.commits import ENGINE
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.schema.evolution import all_nullable
+from anabranch._protocol.session_settings import use_dials
 from anabranch._protocol.timestamps import milliseconds
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.frames.dataframe_source import source_names, source_versions, with_aliases
@@ -258,8 +259,9 @@ class StreamWriter(_Stream):
             return target
         schema = all_nullable(SparkEngine(self._spark).describe(self._frame))
         cluster_by = None if self._cluster_by is None else paths_of(self._cluster_by)
+        dials = options.dials()
         new = NewTable(schema, self._partition_by, options.properties(), cluster_by=cluster_by)
-        with honour_settings(self._spark, "a write"), register_name(self._spark, target):
+        with honour_settings(self._spark, "a write"), use_dials(dials), register_name(self._spark, target):
             Create(target.location, new, if_not_exists=True).run()
         return target.location
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._api import functions
+from anabranch._api.dials import uses_dials
 from anabranch._api.table_merge import TableMerge
 from anabranch._api.table_texts import TableTexts
 from anabranch._api.timeline.view import Timeline
@@ -29,6 +30,7 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.change_feed import Feed
 from anabranch._protocol.conditions import Condition
+from anabranch._protocol.dials import NO_DIALS
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.schema.types import Struct, arrow_type
@@ -59,6 +61,7 @@ from anabranch.errors.secrets import without_secrets
 __all__ = ["Table"]
 
 
+@uses_dials
 class Table:
     """A Delta table at a path, without Spark: rows in Arrow, in this process.
 
@@ -70,6 +73,8 @@ class Table:
         >>> flights.update("carrier = 'UA'", {"dep_delay": "dep_delay - 5"}).rows
         >>> flights.to_arrow(columns=["carrier", "dep_delay"], where="dep_delay > 60")
     """
+
+    _dials = NO_DIALS  # `anabranch.table` sets others
 
     def __init__(self, path: Location, storage_options: Mapping[str, str] | None = None) -> None:
         self._path, self._options = path, storage_options

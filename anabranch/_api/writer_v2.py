@@ -14,8 +14,10 @@ from anabranch._api.reader_and_writer import Optioned, table_of
 from anabranch._catalog.named_tables import NamedTable, register_name
 from anabranch._catalog.resolver import Resolver
 from anabranch._catalog.table_names import Name, name_to_sql, parts_of
+from anabranch._protocol.dials import RESOLUTION
 from anabranch._protocol.layout.clustering import paths_of
 from anabranch._protocol.options import WRITE
+from anabranch._protocol.session_settings import use_dials
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.sessions.file_settings import uses_session_settings
 from anabranch._spark.sessions.known_sessions import formats_of
@@ -148,6 +150,7 @@ class WriterV2(Optioned):
             if missing:
                 reason = f"a table is partitioned by columns: {', '.join(self._frame.columns)}."
                 raise InvalidOption(option="partitionedBy", value=missing[0], reason=reason)
+        dials = options.dials()
         properties = {**options.properties(), **self._properties}
         write = Write(
             location,
@@ -162,7 +165,8 @@ class WriterV2(Optioned):
             **options.of_a_write(),
         )
         options.finish(WRITE)
-        write.run(SparkEngine(self._spark))
+        with use_dials(dials):
+            write.run(SparkEngine(self._spark))
 
     # -- writing to an existing table
 
@@ -192,9 +196,12 @@ class WriterV2(Optioned):
     def _replace(self, path: Location, condition: Column | str) -> None:
         engine, snapshot, options = SparkEngine(self._spark), open_log(path).snapshot(), self._options.copy()
         where = resolve_condition(condition, snapshot, engine)
+        dials = options.dials()
+        options.take(RESOLUTION)
         write = Write(path, self._frame, "overwrite", replace_where=where, **options.of_a_write())
         options.finish(WRITE)
-        write.run(engine, RunContext(at=snapshot))
+        with use_dials(dials):
+            write.run(engine, RunContext(at=snapshot))
 
     def overwritePartitions(self) -> None:
         """Replaces the partitions of the new rows; in a table without partitions, all rows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from anabranch._protocol.dials import LEVEL, RESOLUTION
 from anabranch._protocol.settings import Treatment
 
 READ, CHANGES, STREAM, WRITE = "reading", "reading the changes", "reading a stream", "writing"
@@ -53,6 +54,7 @@ OPTIONS: tuple[Option, ...] = (
     *_honoured(_WRITES, "which rows an overwrite replaces", "replaceWhere", "partitionOverwriteMode"),
     *_honoured(_WRITES, "what rows may do to the columns", "mergeSchema", "overwriteSchema"),
     *_honoured(_WRITES, "is recorded in the commit", "userMetadata"),
+    *_honoured(_WRITES, "how conflicts of this write are judged", LEVEL, RESOLUTION),
     *_honoured(_WRITES, "a write that was already committed is skipped", "txnAppId", "txnVersion"),
     *_honoured(_WRITES, "how the files are written", "optimizeWrite", "maxRecordsPerFile", "compression"),
     *_honoured(_WRITES, "the version of the same table that the rows come from", "readsTarget"),
@@ -80,6 +82,7 @@ OPTIONS: tuple[Option, ...] = (
               harmless="v1"),
     *_refused(_WRITES, "timestamps are written as microseconds, so that files have their statistics",
               "spark.sql.parquet.outputTimestampType", harmless="timestamp_micros"),
+    *_harmless((READ, CHANGES, STREAM), "a read sees one version, and conflicts with nothing", LEVEL, RESOLUTION),
     *_harmless(_READS, "a table has one schema, whatever its files have", "mergeSchema"),
     *_refused(_STREAMS, "a table's files are those in its log", "excludeRegex"),
     *_honoured(_STREAMS, "rows from before a change of columns are read with the columns from before it",

@@ -42,10 +42,12 @@ from anabranch.errors import InvalidProperty
 
 WRITE_SERIALIZABLE = "WriteSerializable"
 SERIALIZABLE = "Serializable"
+ISOLATION_LEVEL = "delta.isolationLevel"
+CONFLICT_RESOLUTION = "anabranch.conflictResolution"
 RESOLUTION_BYTES = "anabranch.resolutionBytes"
 RESOLUTION_SECONDS = "anabranch.resolutionSeconds"
 REDO = "redo"
-"""The value of ``anabranch.conflictResolution`` by which refused commands run again."""
+"""The value of `CONFLICT_RESOLUTION` by which refused commands run again."""
 REDO_RUNS = "anabranch.redoRuns"
 RECORDED_MOVES = "anabranch.recordedMoves"
 FEATURE_PREFIX = "delta.feature."
@@ -73,7 +75,7 @@ def _isolation(text: str) -> str:
 
 
 HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "delta.isolationLevel": (_isolation, WRITE_SERIALIZABLE),
+    ISOLATION_LEVEL: (_isolation, WRITE_SERIALIZABLE),
     "delta.enableDeletionVectors": (boolean, "false"),
     "delta.appendOnly": (boolean, "false"),
     "delta.enableTypeWidening": (boolean, "false"),
@@ -101,7 +103,7 @@ HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.targetFileSize": (size_or_none, ""),
     OPTIMIZED_PROPERTY: (boolean, "false"),
     "delta.autoOptimize.autoCompact": (choice("true", "false", "auto", "legacy"), "false"),
-    "anabranch.conflictResolution": (choice("file", "row", REDO), "row"),
+    CONFLICT_RESOLUTION: (choice("file", "row", REDO), "row"),
     RESOLUTION_BYTES: (natural, str(64 << 30)),
     RESOLUTION_SECONDS: (natural, "600"),
     REDO_RUNS: (natural, "1000"),
@@ -135,7 +137,7 @@ class Properties:
     @property
     def isolation_level(self) -> str:
         """``WriteSerializable`` (default) or ``Serializable``."""
-        return str(self["delta.isolationLevel"])
+        return str(self[ISOLATION_LEVEL])
 
     @property
     def vectors(self) -> bool:
@@ -145,7 +147,7 @@ class Properties:
     @property
     def conflict_resolution(self) -> str:
         """``file``, ``row`` or ``redo``; without vectors, ``row`` is ``file``."""
-        value = str(self["anabranch.conflictResolution"])
+        value = str(self[CONFLICT_RESOLUTION])
         return value if self.vectors or value == REDO else "file"
 
     @property

@@ -1,7 +1,8 @@
 """Session settings that apply to every commit made on the session's behalf.
 
 Knows values only, no session. The entry point of a session sets them with `apply_settings`; commands and commits read
-`current`. Guarantee: without a session there are none, so that commands mean the same wherever they run.
+`current`. Guarantee: without a session there are none, so that commands mean the same wherever they run. What a command
+or a block asks for by itself, whether it has a session or not, are its dials (`use_dials`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from anabranch._protocol.dials import NO_DIALS, Dials
 
 Defaults = Callable[[], Mapping[str, str]]
 
@@ -28,6 +31,7 @@ class SessionSettings:
         compacts_from, compacts_to: its minimum number of files, and its target in bytes.
         drops_missing: whether a constraint to be dropped may be missing.
         widens: the types that rows may widen by themselves: always, only same_family_type, or never.
+        dials: the isolation level and the conflict resolution.
     """
 
     user_metadata: str | None = None
@@ -41,6 +45,7 @@ class SessionSettings:
     compacts_to: int | None = None
     drops_missing: bool = False
     widens: str = "always"
+    dials: Dials = NO_DIALS
 
 
 class ActiveSettings:
@@ -51,6 +56,8 @@ class ActiveSettings:
 
 
 _current: ContextVar[ActiveSettings | None] = ContextVar("anabranch_said", default=None)
+_dials: ContextVar[Dials] = ContextVar("anabranch_dials", default=NO_DIALS)
+"""The dials of the running command or block."""
 _NOTHING = SessionSettings()
 
 
@@ -86,3 +93,24 @@ def record_txn_use() -> None:
     honoured = _current.get()
     if honoured is not None:
         honoured.used_txn = True
+
+
+@contextmanager
+def use_dials(dials: Dials) -> Iterator[None]:
+    """Judge all transactions of this thread by these dials within the block. They override those of an enclosing block,
+    and these those of the session; what none of them sets is as the table says.
+
+    Example:
+        >>> with use_dials(Dials(conflict_resolution="redo")):
+        ...     Delete("/data/flights", where).run(engine)
+    """
+    token = _dials.set(dials.over(_dials.get()))
+    try:
+        yield
+    finally:
+        _dials.reset(token)
+
+
+def current_dials() -> Dials:
+    """The dials that the running command, an enclosing block or the session asks for."""
+    return _dials.get().over(current().dials)

@@ -1,8 +1,9 @@
 """Session settings: how each setting that Delta Lake documents is treated.
 
 Knows the names ``spark.databricks.delta.*`` that Delta Lake documents or defines for users, those that Databricks
-documents, and Spark's own settings that affect how values are cast to columns; and whether each is honoured, harmless
-or refused. Pure. Guarantee: no setting is silently ignored; `unknown` reports a setting that is not listed here.
+documents, our own ``anabranch.*``, and Spark's own settings that affect how values are cast to columns; and whether
+each is honoured, harmless or refused. Pure. Guarantee: no setting is silently ignored; `unknown` reports a setting that
+is not listed here.
 
 Source: Delta Lake documentation, and the settings of delta-spark 4.4 that are not marked as internal.
 """
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
+from anabranch._protocol.dials import LEVEL, RESOLUTION, Dials
 from anabranch._protocol.properties import FEATURE_PREFIX, is_known
 from anabranch.errors import UnsupportedSetting
 
 PREFIX = "spark.databricks.delta."
+OUR_PREFIX = "anabranch."
 DEFAULTS = PREFIX + "properties.defaults."
 USER_METADATA = PREFIX + "commitInfo.userMetadata"
 TXN_APP_ID = PREFIX + "write.txnAppId"
@@ -94,6 +97,8 @@ SETTINGS: tuple[Setting, ...] = (
     _honoured(COMPACTS_TO, "the file size of automatic compaction in bytes, by default 128 MiB"),
     _honoured(DROPS_MISSING, "DROP CONSTRAINT of a missing constraint does nothing, as with IF EXISTS"),
     _honoured(WIDENS, "which types rows may widen by themselves: `always`, only `same_family_type`, or `never`"),
+    _honoured(LEVEL, "`Serializable`: commands are serializable even on tables that are not"),
+    _honoured(RESOLUTION, "how conflicts of commands are judged, overriding the table's property"),
     _honoured(VACUUMS_LITE, "VACUUM only considers files that the log removed, unless the statement has FULL"),
     _honoured(_VERSIONS[0], "the minimum reader protocol of new tables, as the property `delta.minReaderVersion`"),
     _honoured(_VERSIONS[1], "the minimum writer protocol of new tables, as the property `delta.minWriterVersion`"),
@@ -176,7 +181,7 @@ def unknown(names: Iterable[str]) -> dict[str, str]:
         >>> unknown(["spark.databricks.delta.stalenesLimit", "spark.sql.shuffle.partitions"])
         {'spark.databricks.delta.stalenesLimit': ' Did you mean spark.databricks.delta.stalenessLimit?'}
     """
-    ours = (name for name in names if name.startswith(PREFIX) and name not in _BY_NAME)
+    ours = (name for name in names if name.startswith((PREFIX, OUR_PREFIX)) and name not in _BY_NAME)
     return {name: _hint(name) for name in ours if default_property(name) is None}
 
 
@@ -245,3 +250,12 @@ def compaction(value: str) -> str:
         reason = "it takes true, false, auto or legacy"
         raise UnsupportedSetting(setting=COMPACTS, value=value, verb="a write", reason=reason)
     return wished
+
+
+def dials(values: Mapping[str, str]) -> Dials:
+    """The dials that the session asks for. Raises UnsupportedSetting: one has an invalid value."""
+
+    def refusal(name: str, value: str, reason: str) -> UnsupportedSetting:
+        return UnsupportedSetting(setting=name, value=value, verb="a write", reason=reason.removesuffix("."))
+
+    return Dials.parse(values.get(LEVEL), values.get(RESOLUTION), refusal)

@@ -17,8 +17,10 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from anabranch._log.size_limits import hint
+from anabranch._protocol.dials import NO_DIALS, Dials
 from anabranch._protocol.layout.clustering import Path
 from anabranch._protocol.options import WRITE
+from anabranch._protocol.session_settings import use_dials
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.frames.dataframe_source import with_aliases
 from anabranch._spark.sessions.file_settings import use_session_settings
@@ -48,6 +50,7 @@ class Sink:
         reads: the versions of tables that the query's plan reads besides its stream, as names of
             `anabranch._spark.frames.dataframe_source.source_names`: Spark hides the plan from each batch.
         file_settings: settings of file systems for this query alone.
+        dials: how conflicts of its batches are judged.
     """
 
     write: Write
@@ -55,6 +58,7 @@ class Sink:
     merges: bool | None = None
     reads: tuple[str, ...] = ()
     file_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    dials: Dials = NO_DIALS
 
     @classmethod
     def of(
@@ -75,7 +79,7 @@ class Sink:
         if arguments["txn"] is not None:
             reason = "a query numbers its own batches, by its checkpoint."
             raise InvalidOption(option="txnAppId", value=arguments["txn"].app_id, reason=reason)
-        properties = options.properties()
+        dials, properties = options.dials(), options.properties()
         options.finish(WRITE)
         change: SchemaChange | None = "overwrite" if replaces and mode == "complete" else None
         write = Write(
@@ -88,7 +92,7 @@ class Sink:
             cluster_by=cluster_by,
             **arguments,
         )
-        return cls(write, mode, merges, file_settings=options.file_settings())
+        return cls(write, mode, merges, file_settings=options.file_settings(), dials=dials)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Writes a batch on a classic session. Raises as `write_batch`."""
@@ -111,7 +115,8 @@ class Sink:
             change = self.write.schema_change or ("merge" if merges else None)
             numbered = StreamBatch(query, number, self.mode, casts=engine.casts())
             rows = with_aliases(batch, self.reads)
-            with another_program():  # earlier batches may be another process's, which would write them again
+            # earlier batches may be another process's, which would write them again
+            with use_dials(self.dials), another_program():
                 replace(self.write, source=rows, schema_change=change, batch=numbered).run(engine)
 
     def write_batch_of(self, batch: DataFrame, number: int, checkpoint: str) -> None:

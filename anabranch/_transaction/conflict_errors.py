@@ -202,7 +202,7 @@ def _suggestion(sub_condition: str, ours: Transaction, winner: Commit | None, na
         sentences.append(f"With row-level conflict detection ({setting}) only the same rows would conflict.")
     if ours.isolation == SERIALIZABLE and winner is not None and is_blind_append(winner):
         sentences.append(
-            "The table is at Serializable; at WriteSerializable an insert that reads nothing would not conflict."
+            "This transaction is at Serializable; at WriteSerializable an insert that reads nothing would not conflict."
         )
     return " ".join(sentences)
 

@@ -20,10 +20,12 @@ from anabranch._log.lazy import lazy
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import AppTransaction, DomainMetadata, FileRow, Metadata, Protocol, empty_files
 from anabranch._protocol.conditions import Condition
+from anabranch._protocol.dials import strengthen
 from anabranch._protocol.features import row_tracking
 from anabranch._protocol.layout.file_sets import Marks
 from anabranch._protocol.layout.moves import Group
 from anabranch._protocol.properties import SERIALIZABLE, Properties
+from anabranch._protocol.session_settings import current_dials
 from anabranch._protocol.steps import NO_STEPS, RowPlan, Step
 from anabranch._transaction.running_vacuums import END, START
 
@@ -219,10 +221,13 @@ class Transaction:
         declarations: Declarations | None = None,
         identity: IdentityUse | None = None,
     ) -> Transaction:
-        """A transaction that has read a snapshot, judged by that version's table properties.
+        """A transaction that has read a snapshot, judged by that version's table properties and by `current_dials`.
 
         Args:
             base: None where it creates the table: then ``table`` is its URL, and its own metadata has the properties.
+
+        Raises:
+            InvalidOption: the session or the command asks for a weaker level than the table's.
         """
         declarations = declarations or Declarations()
         if base is not None:
@@ -230,6 +235,7 @@ class Transaction:
         else:
             assert table is not None, "a table that is to be created has a URL"
             properties, version = Properties(declarations.metadata.configuration if declarations.metadata else {}), -1
+        properties = strengthen(properties, current_dials(), table)
         return cls(
             base,
             table,

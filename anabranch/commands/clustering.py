@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import Metadata
+from anabranch._protocol.dials import strengthen
 from anabranch._protocol.features.table_features import check_writable, with_features
 from anabranch._protocol.layout.clustering import (
     DOMAIN,
@@ -22,6 +23,7 @@ from anabranch._protocol.layout.clustering import (
     same_clustering,
     sql_names,
 )
+from anabranch._protocol.session_settings import current_dials
 from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import NoRows
@@ -40,9 +42,11 @@ def check_changeable(base: Snapshot, operation: str, *, changes_rows: bool) -> N
 
     Raises:
         UnsupportedFeature: the table needs an unknown feature. AppendOnlyTable: its rows may not be changed.
-        InvalidOption: a clustering column has no statistics, which the protocol requires.
+        InvalidOption: a clustering column has no statistics, which the protocol requires; or the session or the command
+            asks for a weaker isolation level than the table's.
     """
     check_writable(base.table, base.protocol, base.metadata)
+    strengthen(base.properties, current_dials(), base.table)
     if changes_rows and base.properties.append_only:
         raise AppendOnlyTable(table=base.table, operation=operation)
     check_clustering(base.clustering_columns, base.metadata)

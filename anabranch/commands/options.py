@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from anabranch._protocol import options
+from anabranch._protocol.dials import LEVEL, RESOLUTION, Dials
 from anabranch._protocol.rules.table_rules import parse_codec
 from anabranch._protocol.settings import Treatment
 from anabranch.commands.idempotence import application
@@ -59,6 +60,16 @@ class Options:
         if text is not None and text.lower() not in ("true", "false"):
             raise InvalidOption(option=name, value=text, reason="it takes true or false.")
         return None if text is None else text.lower() == "true"
+
+    def dials(self) -> Dials:
+        """Take the dials of a write; before its `properties`, of which the conflict resolution is one, for a new table.
+        Raises InvalidOption: one has an invalid value.
+        """
+
+        def refusal(name: str, value: str, reason: str) -> InvalidOption:
+            return InvalidOption(option=name, value=value, reason=reason)
+
+        return Dials.parse(self.take(LEVEL), self.copy().take(RESOLUTION), refusal)
 
     def properties(self) -> dict[str, str]:
         """Take the table properties among the options."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any
 
 from anabranch._transaction.open_transaction import inside
@@ -27,8 +28,9 @@ def at_phase(phase: str, other: Callable[[], Any]) -> Iterator[None]:
     when nothing had to be written), ``"checked"`` (a window of winners judged), ``"put"`` (just before each put),
     ``"committed"``.
 
-    It fires at the first reach only; ``other`` itself is not intercepted, by this trap or any other around it; its
-    error propagates, before the put. Other threads and worker processes are not covered.
+    It fires at the first reach only; ``other`` itself is not intercepted, by this trap or any other around it, and
+    inherits nothing of the transaction; its error propagates, before the put. Other threads and worker processes are
+    not covered.
 
     Raises:
         AssertionError: at the end of the block, if the phase was never reached.
@@ -46,14 +48,19 @@ def at_phase(phase: str, other: Callable[[], Any]) -> Iterator[None]:
 
 
 class _Trap:
-    """Fires once; while it runs, it mutes all listeners."""
+    """Fires once, as if nothing ran around it: in the context in which it was set, and it mutes all listeners."""
 
     def __init__(self, phase: str, other: Callable[[], Any]) -> None:
-        self._phase, self._other = phase, other
+        self._phase, self._other, self._context = phase, other, copy_context()
         self.has_fired = False
 
     def __call__(self, phase: str) -> None:
         if phase == self._phase and not self.has_fired:
             self.has_fired = True
-            with mute_listeners(), inside(None):
-                self._other()
+            with mute_listeners():
+                self._context.run(self._run_outside)
+
+    def _run_outside(self) -> None:
+        """Run the other's work, outside of a transaction of several statements that the trap stands in."""
+        with inside(None):
+            self._other()

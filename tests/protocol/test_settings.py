@@ -44,6 +44,12 @@ def test_what_nobody_documents_is_unknown_and_the_one_that_may_be_meant_is_named
     }
 
 
+def test_a_misspelled_setting_of_ours_is_unknown_too() -> None:
+    assert unknown(["anabranch.isolationlevel", "spark.anabranch.installed.x", "anabranch.conflictResolution"]) == {
+        "anabranch.isolationlevel": " Did you mean anabranch.isolationLevel?"
+    }
+
+
 def test_defaults_are_properties_and_features_under_their_own_names() -> None:
     given = {"appendOnly": "true", "minWriterVersion": "7", "feature.deletionVectors": "supported", "nope": "x"}
     assert default_properties({settings.DEFAULTS + key: value for key, value in given.items()}) == {

@@ -154,6 +154,7 @@ def _build_said(spark: SparkSession, values: Mapping[str, str]) -> SessionSettin
         compacts_to=settings.number(values, settings.COMPACTS_TO),
         drops_missing=settings.flag(values, settings.DROPS_MISSING, False),
         widens=settings.widening(widens),
+        dials=settings.dials(values),
     )
 
 
@@ -174,10 +175,10 @@ def _list(spark: SparkSession) -> dict[str, str]:
 
 def _all(spark: SparkSession) -> dict[str, str]:
     """All settings with an effect, or of Delta Lake; warns of undocumented ones."""
-    values = find_settings(spark, (settings.PREFIX, settings.ASSIGNS))
+    values = find_settings(spark, (settings.PREFIX, settings.OUR_PREFIX, settings.ASSIGNS))
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(values).items():
         if _warned.add(name, True):
-            warning = f"The session's setting {name} is not documented by Delta Lake, and has no effect here.{hint}"
-            warnings.warn(warning, UnknownSetting, stacklevel=4)
+            by_nobody = "is not documented by Delta Lake or Anabranch, and has no effect here."
+            warnings.warn(f"The session's setting {name} {by_nobody}{hint}", UnknownSetting, stacklevel=4)
     return values

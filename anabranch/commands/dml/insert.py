@@ -20,6 +20,7 @@ from anabranch._log.vectors import vector_of
 from anabranch._protocol import iceberg
 from anabranch._protocol.actions import AppTransaction, FileRow, Metadata, compact_json
 from anabranch._protocol.change_feed import check_recordable
+from anabranch._protocol.dials import strengthen
 from anabranch._protocol.features.requested_by_properties import NO_REQUESTS, read_protocol_request
 from anabranch._protocol.features.row_tracking import check_columns as check_hidden
 from anabranch._protocol.features.table_features import check_writable, upgrade_for_metadata
@@ -27,6 +28,7 @@ from anabranch._protocol.features.widening import check_moments
 from anabranch._protocol.layout.file_sets import Marks
 from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.rules.column_names import check_spelling
+from anabranch._protocol.session_settings import current_dials
 from anabranch._storage.contract import Store
 from anabranch._transaction.commit import CommitResult, commit
 from anabranch._transaction.phases import reach
@@ -94,7 +96,8 @@ def run_insert(insert: Insert, context: RunContext) -> CommitResult | None:
     try:
         return _once(insert, context)
     except _CreationRaceLost as race:
-        if insert.mode != "append" or insert.log.snapshot().properties.conflict_resolution == "file":
+        properties = strengthen(insert.log.snapshot().properties, current_dials(), insert.log.table)
+        if insert.mode != "append" or properties.conflict_resolution == "file":
             raise race.lost from None
         return _once(replace(insert, at="newest"), context)
 
