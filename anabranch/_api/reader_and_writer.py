@@ -7,7 +7,8 @@ untouched.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -284,7 +285,7 @@ class Writer(Formatted):
         if partitionBy is not None:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
         ignores = self._mode == "ignore"
-        with self.speaking():
+        with self._keeping_options():
             target = Resolver(self._spark).target(parts, self._options.take("path"), or_foreign=ignores)
             if isinstance(target, str):
                 self._save(target)
@@ -331,7 +332,7 @@ class Writer(Formatted):
         self.mode(mode).options(**options)
         if partitionBy is not None:
             self.partitionBy(*([partitionBy] if isinstance(partitionBy, str) else partitionBy))
-        with self.speaking():
+        with self._keeping_options():
             self._save(path if path is not None else self._options.take("path"))
 
     def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
@@ -358,7 +359,7 @@ class Writer(Formatted):
             self.mode("overwrite" if overwrite else "append")
         elif self._mode != "overwrite":
             self.mode("append")  # as Spark does, whatever other mode is set
-        with self.speaking():
+        with self._keeping_options():
             self._insert(table, self._schema_change())
             if view is not None:
                 view_changes.follow(StatementContext(self._spark), *view)
@@ -409,6 +410,16 @@ class Writer(Formatted):
         replaced = None if where is None else self._parse_condition(where, open_log(path), snapshot, engine)
         with use_dials(dials):
             replace(write, replace_where=replaced).run(engine, RunContext(at=snapshot))
+
+    @contextmanager
+    def _keeping_options(self) -> Iterator[None]:
+        """As `speaking`; whatever options the block takes, the next write of this writer has them too."""
+        kept = self._options.copy()
+        try:
+            with self.speaking():
+                yield
+        finally:
+            self._options = kept
 
     def _reads_target(self, snapshot: Snapshot | None) -> int | None:
         option = self._options.take("readsTarget")

@@ -517,3 +517,17 @@ def test_an_append_that_loses_the_creation_race_lands(sql: SparkSession, path: s
     with at_phase("staged", lambda: sql.range(1).write.format("delta").save(path)):
         sql.range(2).write.format("delta").mode("append").save(path)
     assert sql.read.format("delta").load(path).count() == 3
+
+
+def test_a_writer_that_writes_again_has_the_same_options(sql: SparkSession, path: str) -> None:
+    make(sql, path)
+    rows = sql.sql("SELECT 1L AS id, 7L AS x, 7L AS y, 'b' AS p")
+    writer = (
+        rows.write.format("delta").mode("overwrite").option("replaceWhere", "id = 1").option("userMetadata", "mine")
+    )
+    for _ in range(2):
+        writer.save(path)
+    writer.insertInto(f"delta.`{path}`", overwrite=True)
+    writer.saveAsTable(f"delta.`{path}`")
+    assert values(path) == {id: (7, 7) if id == 1 else (id * 10, id * 10) for id in range(6)}
+    assert [each["userMetadata"] for each in anabranch.history(path, 4)] == ["mine"] * 4
