@@ -274,19 +274,21 @@ def _after(ours: Ours, log: Log, looks: Sequence[int], rule: Rule) -> Ours | Non
     return ours
 
 
-def logs(start: Rows, alphabet: Sequence[Statement], length: int, rule: Rule) -> Iterator[Log]:
-    """Every log of up to ``length`` transactions which the rule lets through, shorter ones before those they begin."""
-    yield from _grown(new_log(start), alphabet, length, rule)
+def logs(start: Rows, alphabet: Sequence[Statement], length: int, *rules: Rule) -> Iterator[Log]:
+    """Every log of up to ``length`` transactions, each of which one of the rules lets through; shorter ones come before
+    those that they begin.
+    """
+    yield from _grown(new_log(start), alphabet, length, rules)
 
 
-def _grown(log: Log, alphabet: Sequence[Statement], length: int, rule: Rule) -> Iterator[Log]:
+def _grown(log: Log, alphabet: Sequence[Statement], length: int, rules: Sequence[Rule]) -> Iterator[Log]:
     for statement in alphabet:
         for base in range(len(log)):
-            for ours in outcomes(statement, log, base, rule):
+            for ours in {ours for rule in rules for ours in outcomes(statement, log, base, rule)}:
                 longer = landed(ours, log)
                 yield longer
                 if len(longer) <= length and longer[-1].orders:
-                    yield from _grown(longer, alphabet, length, rule)
+                    yield from _grown(longer, alphabet, length, rules)
 
 
 def constructed_order(log: Log) -> Order:

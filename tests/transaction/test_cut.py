@@ -113,6 +113,22 @@ def test_at_serializable_the_order_is_that_of_the_log() -> None:
                 assert in_the_log in log[-1].orders, in_words(log)
 
 
+@pytest.mark.slow
+def test_whoever_reads_at_serializable_keeps_its_place_whatever_the_level_of_others() -> None:
+    """By its cut it may also be one at the other level that had nothing to stand before."""
+    kept = 0
+    for alphabet, length in ((ALPHABET, 3), (SHORT, examples(4, 3))):
+        for start in STARTS:
+            for log in model.logs(start, alphabet, length, THE_RULE, SERIALIZABLE):
+                order = model.constructed_order(log)
+                assert order in log[-1].orders, in_words(log)
+                for number, version in enumerate(log[1:], start=1):
+                    if version.cut == number - 1 and not version.is_blind:
+                        assert set(order[: order.index(number)]) == set(range(1, number)), in_words(log)
+                        kept += order != tuple(range(1, len(log)))
+    assert kept > 1_000, "beside others that have jumped"
+
+
 def test_at_write_serializable_the_order_is_not_always_that_of_the_log() -> None:
     shortest = next(
         log for log in model.logs(STARTS[0], ALPHABET, 2, THE_RULE) if tuple(range(1, len(log))) not in log[-1].orders
