@@ -28,7 +28,7 @@ class TransactionBlock:
     """The statements of a ``with`` block as one transaction; made by `anabranch.transaction`.
 
     Attributes:
-        committed: the commit, after the block; None where nothing was to be changed.
+        result: the commit, after the block; None where nothing was to be changed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TransactionBlock:
                 self.roll_back()
 
     @property
-    def committed(self) -> CommitResult | None:
+    def result(self) -> CommitResult | None:
         """The commit of all statements; None before it, and where they changed nothing."""
         return self._group.committed
 
@@ -98,7 +98,7 @@ def transaction(
         conflict_resolution: ``file``, ``row`` or ``redo`` for this transaction.
 
     Returns:
-        a context manager, whose ``committed`` is the commit.
+        a context manager, whose ``result`` is the commit.
 
     Raises:
         DeltaConcurrentModificationException: at the end of the block, a winner stands in the way; nothing is visible.
@@ -111,7 +111,7 @@ def transaction(
         ...     accounts = anabranch.table("/data/accounts")
         ...     accounts.update("id = 1", {"balance": "balance - 10"})
         ...     accounts.update("id = 2", {"balance": "balance + 10"})
-        >>> txn.committed.version
+        >>> txn.result.version
         7
     """
     dials = dials_of(isolation_level, conflict_resolution)

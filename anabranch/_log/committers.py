@@ -160,7 +160,7 @@ class _View:
 
     def head(self, name: str) -> Entry | None:
         if name.startswith(f"{FOLDER}/") and self.committer.hides(name):
-            return self._committed(name)
+            return self._entry_of(name)
         return cast("Entry | None", super().head(name))  # type: ignore[misc]
 
     def list_from(self, start: str) -> list[Entry]:
@@ -198,12 +198,12 @@ class _View:
         """The committer's entry of a name; None where the folder has it. Raises NotFound: it is hidden."""
         if not name.startswith(f"{FOLDER}/") or not self.committer.hides(name):
             return None
-        found = self._committed(name)
+        found = self._entry_of(name)
         if found is None:
             raise NotFound(name=name, root=self.folder.url)
         return found
 
-    def _committed(self, name: str) -> Entry | None:
+    def _entry_of(self, name: str) -> Entry | None:
         return next((entry for entry in self.committer.tail(self.committer.base) if entry.name == name), None)
 
 

@@ -55,7 +55,7 @@ def join_feeds(ours: Transaction, parts: Sequence[Part], engine: Engine | None) 
     assert base is not None, "statements change a table that is there"
     if len(parts) < 2 or not records_changes(base.metadata) or not len(ours.changes.change_files):
         return ours, []
-    feeds = [_recorded(part.ours, base, engine) for part in parts]
+    feeds = [_record(part.ours, base, engine) for part in parts]
     if not _changes_own_rows(parts):
         return _with_change_files(ours, pa.concat_tables(feeds)), _names(feeds)
     folded = _Feeds.read(base, parts, feeds).fold()
@@ -81,7 +81,7 @@ def _changes_own_rows(parts: Sequence[Part]) -> bool:
     return False
 
 
-def _recorded(statement: Transaction, base: Snapshot, engine: Engine | None) -> pa.Table:
+def _record(statement: Transaction, base: Snapshot, engine: Engine | None) -> pa.Table:
     """The change data files of a statement; one that needed none gets them now."""
     changes = statement.changes
     if len(changes.change_files) or not (statement.touched_paths or len(changes.adds)):

@@ -439,8 +439,9 @@ class StatementNeedsSpark(NeedsSpark):
 
 
 class NotInTransaction(InputError):
-    """A statement that cannot be part of a transaction of several statements, or stands where none is open; nothing of
-    it was committed. Facts: ``what``, ``table``, ``reason``.
+    """A statement that cannot stand in a transaction of several statements, or outside of one; it did nothing.
+
+    Facts: ``what``, ``table``, ``reason``.
     """
 
     condition = "NOT_SUPPORTED_IN_TRANSACTION"

@@ -72,8 +72,8 @@ def test_all_statements_are_one_version(make: Make) -> None:
         add(table, 1)
         table.append([{"id": 9, "n": 9}])
         table.delete("id = 0")
-    assert transaction.committed is not None
-    assert transaction.committed.version == 1
+    assert transaction.result is not None
+    assert transaction.result.version == 1
     assert numbers(table) == [(1, 1), (2, 0), (3, 0), (9, 9)]
     assert anabranch.check(path_of(table), deep=True).is_clean
 
@@ -152,7 +152,7 @@ def test_a_transaction_without_changes_commits_nothing(make: Make) -> None:
     with anabranch.transaction(path_of(table)) as transaction:
         assert table.count() == 4
         table.delete("id = 77")
-    assert transaction.committed is None
+    assert transaction.result is None
     assert len(table.history()) == 1
 
 
@@ -203,7 +203,7 @@ def test_what_follows_a_rollback_in_the_block_stands_alone(make: Make) -> None:
         transaction.roll_back()
         add(table, 1, "id = 2")
     assert numbers(table) == [(0, 0), (1, 0), (2, 1), (3, 0)]
-    assert transaction.committed is None
+    assert transaction.result is None
 
 
 def test_files_that_came_and_went_are_removed(make: Make) -> None:

@@ -52,9 +52,9 @@ BAD: list[tuple[str, type[errors.AnabranchError], str, str]] = [
     ("DESCRIBE HISTORY @a LIMIT x", E.SqlSyntaxError, SYNTAX, "x"),
     # transactions of several statements
     ("BEGIN", E.TransactionStatement, "UNSUPPORTED_TRANSACTION_STATEMENT", "BEGIN"),
-    ("COMMIT", E.TransactionStatement, "UNSUPPORTED_TRANSACTION_STATEMENT", "COMMIT"),
-    ("ROLLBACK WORK", E.TransactionStatement, "UNSUPPORTED_TRANSACTION_STATEMENT", "ROLLBACK"),
-    ("BEGIN ATOMIC DELETE FROM @a; DELETE FROM @b; END", E.TransactionStatement, "", "BEGIN"),
+    ("COMMIT", E.NotInTransaction, "NOT_SUPPORTED_IN_TRANSACTION", ""),
+    ("ROLLBACK WORK", E.NotInTransaction, "NOT_SUPPORTED_IN_TRANSACTION", ""),
+    ("BEGIN ATOMIC IF true THEN DELETE FROM @b; END IF; END", E.NotBuilt, "NOT_BUILT_YET", ""),
     ("BEGIN DELETE FROM @a; DELETE FROM @b; END", E.TransactionStatement, "", "BEGIN"),
     # names
     ("SELECT idd FROM @a", E.SqlAnalysisError, UNRESOLVED, "idd"),

@@ -99,7 +99,7 @@ def test_doors_of_python_take_part(spark: SparkSession, table: str) -> None:
         frame.write.format("anabranch").mode("append").save(path)
         assert DeltaTable.forPath(spark, path).toDF().count() == 4
         anabranch.sql(spark, f"DELETE FROM {table} WHERE id = 0")
-    assert transaction.committed is not None
+    assert transaction.result is not None
     assert rows(spark, table) == [(1, 101), (2, 100), (5, 5)]
     assert versions(table) == 2
 
