@@ -85,10 +85,12 @@ class PrivateCommitter:
     Attributes:
         base: the newest version of the folder that is visible.
         newest_snapshot: the newest snapshot that was read through it.
+        unsynced: data files that need not be durable before their transaction is committed.
     """
 
     def __init__(self, base: int, id_: str, now_ms: Callable[[], int]) -> None:
         self.base, self.newest_snapshot = base, cast(Any, None)
+        self.unsynced: list[str] = []
         self._id, self._now_ms, self._puts = id_, now_ms, 0
         self._commits: list[tuple[Entry, bytes]] = []
 
@@ -179,7 +181,12 @@ class _View:
             super().put_if_absent(name, data)  # type: ignore[misc]
 
     def put(self, name: str, data: bytes) -> None:
-        if not name.startswith(f"{FOLDER}/"):  # hints and checkpoints describe versions that everybody sees
+        if name.startswith(f"{FOLDER}/"):
+            return  # hints and checkpoints describe versions that everybody sees
+        if name.endswith(".parquet"):
+            super().put_hint(name, data)  # type: ignore[misc]
+            self.committer.unsynced.append(name)
+        else:
             super().put(name, data)  # type: ignore[misc]
 
     def put_hint(self, name: str, data: bytes) -> None:

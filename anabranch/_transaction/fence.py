@@ -43,7 +43,9 @@ EVERY_JOB = "*"
 FOREIGN_HARMLESS_MS = 86_400_000
 """Retention from which another engine's VACUUM is ignored: staged files are younger."""
 
-_JOB = re.compile(rf"(?P<of>(?:{FOLDER}/)?)job-(?P<id>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})/")
+_JOB = re.compile(
+    rf"(?P<of>(?:{FOLDER}/)?)job-(?P<id>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})/(?:statement-[0-9]+/)?"
+)
 _logger = logging.getLogger(__name__)
 
 

@@ -11,7 +11,7 @@ changed, and any other change is refused by name; what is not committed leaves n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -73,6 +73,7 @@ class OpenTransaction:
         parts: the statements' own transactions, in their order.
         statements: the statements, also those that changed nothing.
         queries: what the program has read besides.
+        shared: what commands keep for all statements together, such as their job.
     """
 
     runtime: Runtime
@@ -80,6 +81,7 @@ class OpenTransaction:
     parts: list[Part] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False)
     _is_running: bool = False
     _committers: dict[str, PrivateCommitter] = field(default_factory=dict, repr=False)
     _bases: dict[str, Snapshot] = field(default_factory=dict, repr=False)
@@ -146,6 +148,12 @@ class OpenTransaction:
         committer = private_committer(snapshot.store)
         if committer is not None and not self._is_running and snapshot.version >= committer.base:
             self.queries.append(Query(snapshot.table, predicate, files))
+
+    def make_durable(self, store: Store, names: Collection[str]) -> None:
+        """Make those of these data files durable that were not when they were written. Raises StoreError: one of them
+        is not there.
+        """
+        store.sync(sorted(set(names).intersection(self._committers[store.url].unsynced)))
 
     def take_back(self, count: int) -> None:
         """Give up all statements but the first ``count``, since one that was under way failed."""

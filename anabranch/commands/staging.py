@@ -1,11 +1,9 @@
 """Staging: a transaction's new files, from the first byte to the commit that references them.
 
-Knows folders, Parquet footers and markers. A bulk write goes to its own folder under the table, so that no rename is
-needed, failed attempts are never adopted, and two writers never share a temporary folder. While it runs, the folder
-holds a marker ``_started_<id>`` and a heartbeat ``_beating_<id>``; ``_committed_<id>`` replaces them. The first is put
-exactly once, and a VACUUM that counts the job as dead removes it before any other file of the job: so it is the witness
-that all files exist. Guarantee: what `collect` returns is durable, and is all that was written; staged files are
-removed only when it is known that no commit references them.
+Knows folders and Parquet footers. A bulk write goes to its own folder under the table, that of its job
+(`anabranch.commands.jobs`) or one inside, so that no rename is needed, failed attempts are never adopted, and two
+writers never share a temporary folder. Guarantee: what `collect` returns is durable, and is all that was written;
+staged files are removed only when it is known that no commit references them.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ from anabranch._protocol.stats.footers import footer_stats
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.trees import check_inside, remove_empty_tree
 from anabranch.commands.field_id_names import is_by_id
-from anabranch.commands.heartbeat import EVERY_SECONDS, Heartbeat
+from anabranch.commands.heartbeat import EVERY_SECONDS
+from anabranch.commands.jobs import Job, shared_job
 from anabranch.errors import (
     ExecutionFailed,
     NotFound,
     NotNullViolated,
-    StagedFilesVacuumed,
     StoreError,
     UnsupportedFeature,
 )
@@ -56,24 +54,32 @@ _WRITE_IDS = "spark.sql.parquet.fieldId.write.enabled"
 class Staging:
     """The folder of one transaction's new files, named by ``txn_id``; it exists once it is started.
 
-    While it is in use, a heartbeat is put every ``beat_seconds``.
+    Attributes:
+        job: the running job that it is, or, in a transaction of several statements, a part of.
+        part: the folder in that of the job; none where it is the job's own.
     """
 
     store: Store
     txn_id: str
     beat_seconds: float = EVERY_SECONDS
-    _heart: list[Heartbeat] = field(default_factory=list, init=False, repr=False)
+    job: Job = field(init=False, repr=False)
+    part: str = field(init=False, repr=False)
     _started: bool = field(default=False, init=False, repr=False)
     _noted: dict[str, WrittenFiles] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        shared = shared_job(self.store)
+        self.job = shared or Job(self.store, self.txn_id, self.beat_seconds)
+        self.part = "" if shared is None else shared.next_part()
+
     @property
     def folder(self) -> str:
-        """The name of the job folder in the store."""
-        return f"job-{self.txn_id}"
+        """The name of the folder in the store."""
+        return f"{self.job.folder}/{self.part}" if self.part else self.job.folder
 
     @property
     def change_folder(self) -> str:
-        """The name of the job's folder of change data."""
+        """The name of the folder of change data."""
         return f"{CHANGE_FOLDER}/{self.folder}"
 
     def open_change_folder(self) -> str:
@@ -84,19 +90,15 @@ class Staging:
         return self.change_folder
 
     def start(self) -> None:
-        """Put the marker of a writing transaction, and start its heartbeat. A second call does nothing."""
-        if self._started:
-            return
+        """Start the job, if it does not run yet."""
         self._started = True
-        self.store.put(self._marker("started"), b"")
-        self._heart.append(Heartbeat(self.store, self._marker("beating"), every_seconds=self.beat_seconds))
+        self.job.start()
 
     def check_alive(self) -> None:
-        """Raises StagedFilesVacuumed if a VACUUM counted this job as dead: its files may be gone, and the command has
-        to run again.
+        """Raises StagedFilesVacuumed if a VACUUM counted the job as dead: its files may be gone, and the command has to
+        run again.
         """
-        if self._heart and self.store.head(self._marker("started")) is None:
-            raise StagedFilesVacuumed(table=self.store.url, file=f"{self.folder}/", txn_id=self.txn_id)
+        self.job.check_alive()
 
     def note(self, written: WrittenFiles, *, changes: bool = False) -> None:
         """Record files written to the folder, or to that of ``changes``, for `collect`. If a writer does not report its
@@ -204,19 +206,9 @@ class Staging:
         remove(self.store, hidden)
 
     def finish(self) -> None:
-        """Mark the folder's files as committed. They are, whatever happens to the markers."""
-        if not self._started:
-            return
-        try:
-            beaten = self._stop()
-            self.store.put(self._marker("committed"), b"")
-            self.store.delete(self._marker("started"))
-            if beaten:
-                self.store.delete(self._marker("beating"))
-        except StoreError as error:
-            _logger.warning(
-                "the markers in %s of %s could not be brought up to date: %s", self.folder, self.store.url, error
-            )
+        """Mark the folder's files as committed; a shared job ends with its transaction."""
+        if not self.part:
+            self.job.finish()
 
     def discard(self) -> None:
         """Remove the folder with its content; only for a transaction that is known not to be in the log.
@@ -225,22 +217,14 @@ class Staging:
         """
         if not self._started:
             return
-        self._stop()
+        if not self.part:
+            self.job.stop()
         try:
             for folder in (self.folder, self.change_folder):
                 remove(self.store, [entry.name for entry in self.store.list_all(folder + "/")])
                 remove_empty_tree(self.store, folder)
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
-
-    def _marker(self, state: str) -> str:
-        return f"{self.folder}/_{state}_{self.txn_id}"
-
-    def _stop(self) -> int:
-        """End the heartbeat; return the number of beats."""
-        for heart in self._heart:
-            heart.stop()
-        return sum(heart.beats for heart in self._heart)
 
 
 def remove(store: Store, names: Iterable[str]) -> None:

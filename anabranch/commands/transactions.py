@@ -27,7 +27,7 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._log.vectors import vector_of
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.layout.file_sets import Marks, union_of
-from anabranch._protocol.layout.paths import encode, store_name
+from anabranch._protocol.layout.paths import store_name
 from anabranch._protocol.stats.skipping import FileFacts
 from anabranch._storage.contract import Store
 from anabranch._transaction.commit import CommitResult, commit
@@ -36,9 +36,10 @@ from anabranch._transaction.open_transaction import OpenTransaction, Part, Query
 from anabranch._transaction.phases import mute_listeners, reach
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.retry import Runtime, default_retry
-from anabranch._transaction.transaction import Transaction
+from anabranch._transaction.transaction import Changes, Transaction
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
+from anabranch.commands.jobs import Job, job_of_transaction
 from anabranch.commands.joined_feed import join_feeds
 from anabranch.commands.opening import Location, filter_files, open_log
 from anabranch.commands.rerunning import rerun, with_redone_runs
@@ -86,7 +87,7 @@ class StatementGroup:
     def roll_back(self) -> None:
         """Give all up. Does nothing where it is not open."""
         if (opened := self._close()) is not None:
-            opened.take_back(0)
+            _give_up(opened)
 
     def commit(self) -> CommitResult | None:
         """Commit all statements as one version; returns None where they changed nothing.
@@ -98,7 +99,7 @@ class StatementGroup:
         opened = self._close()
         if opened is None or all(part.version is None for part in opened.parts):
             if opened is not None:
-                opened.take_back(0)
+                _give_up(opened)
             return None
         assert opened.table is not None, "a statement was committed inside"
         log = Log(opened.base(opened.table).store)
@@ -130,12 +131,12 @@ class StatementGroup:
         assert opened.table is not None
         base, parts = opened.base(opened.table), [part for part in opened.parts if part.ours.table == opened.table]
         queries = [query for query in opened.queries if query.table == opened.table]
-        handler = JoinedHandler(base, parts, queries)
+        handler = JoinedHandler(base, parts, queries, job_of_transaction(opened, base.store))
         try:
             ours = join_statements(base, [part.ours for part in parts], queries, str(self.runtime.new_id()))
             ours, handler.feed_files = join_feeds(ours, parts, self.engine)
-            handler.note_leftovers(ours)
             ours = with_redone_runs(ours, self.runtime)
+            opened.make_durable(log.store, handler.names_to_keep(ours))
             reach("staged")
         except BaseException:
             handler.discard()
@@ -158,11 +159,18 @@ class StatementGroup:
                 if opened.statements[-1].counts != statement.counts:
                     raise conflict
         except BaseException:
-            opened.take_back(0)
+            _give_up(opened)
             raise
         finally:
             enter(before)
         return opened
+
+
+def _give_up(opened: OpenTransaction) -> None:
+    """Take all statements back, and end their job."""
+    opened.take_back(0)
+    if (job := opened.shared.get(Job)) is not None:
+        job.discard()
 
 
 def _bind(opened: OpenTransaction, log: Log) -> str:
@@ -176,19 +184,21 @@ def _bind(opened: OpenTransaction, log: Log) -> str:
 class JoinedHandler:
     """The handler of several statements as one: each judges rows by its own condition (`RebaseHandler`)."""
 
-    def __init__(self, base: Snapshot, parts: Sequence[Part], queries: Sequence[Query]) -> None:
-        self._base, self._parts, self._queries = base, parts, queries
+    def __init__(self, base: Snapshot, parts: Sequence[Part], queries: Sequence[Query], job: Job) -> None:
+        self._base, self._parts, self._queries, self._job = base, parts, queries, job
         self.leftovers, self.feed_files = list[str](), list[str]()
 
-    def note_leftovers(self, ours: Transaction) -> None:
-        """Note the staged files that the joined transaction does not have."""
-        kept = {*ours.changes.adds["path"].to_pylist(), *ours.changes.change_files["path"].to_pylist()}
-        for part in self._parts:
-            changes = part.ours.changes
-            paths = [*changes.adds["path"].to_pylist(), *changes.change_files["path"].to_pylist()]
-            names = (store_name(self._base.table, path) for path in paths if path not in kept)
-            self.leftovers += [name for name in names if name]
-        self.leftovers += [name for name in self.feed_files if encode(name) not in kept]
+    def names_to_keep(self, ours: Transaction) -> list[str]:
+        """The names of the staged files that the joined transaction has; the others become ``leftovers``."""
+        kept = set(self._names(ours.changes))
+        staged = [name for part in self._parts for name in self._names(part.ours.changes)]
+        self.leftovers = [name for name in [*staged, *self.feed_files] if name not in kept]
+        return list(kept)
+
+    def _names(self, changes: Changes) -> list[str]:
+        paths = [*changes.adds["path"].to_pylist(), *changes.change_files["path"].to_pylist()]
+        names = (store_name(self._base.table, path) for path in paths)
+        return [name for name in names if name]
 
     def vector(self, file: FileRow) -> Any:
         """The deleted positions of a file."""
@@ -231,9 +241,11 @@ class JoinedHandler:
         for part in self._parts:
             part.handler.discard()
         remove(self._base.store, self.feed_files)
+        self._job.discard()
 
     def finish(self) -> None:
         """Close the staging of each statement, and remove the files that came and went inside."""
         for part in self._parts:
             part.handler.finish()
+        self._job.finish()
         remove(self._base.store, self.leftovers)
