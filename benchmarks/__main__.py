@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from benchmarks import page
+from benchmarks import conflicts_page, page
 from benchmarks.harness import Result, Tell, save
 from tools import interop
 
@@ -26,11 +26,11 @@ QUICK_ROWS = 2_000_000
 NAMES = (
     *("appenders", "small_appends", "checksums", "opening", "vacuum", "fixed_cost", "untouched", "write", "scan"),
     *("dml", "merge", "merge_shapes", "shapes", "alone", "optimize", "one_file", "contention", "many_files"),
-    *("curves", "tpch", "feeds", "streams"),
+    *("conflicts", "curves", "tpch", "feeds", "streams"),
 )
 """One module each, with ``run(folder, rows, tell) -> Result``."""
 QUICK = ("small_appends", "write", "scan", "dml", "merge")
-OPTIONS = {"tpch": ("scale",), "many_files": ("files",), "curves": ("files",)}
+OPTIONS = {"tpch": ("scale",), "many_files": ("files",), "curves": ("files",), "conflicts": ("seconds",)}
 """What else the ``run`` of some takes, by the name of the option."""
 
 
@@ -53,6 +53,7 @@ def _run(name: str, chosen: argparse.Namespace) -> int:
     if rows == ROWS and not options and not chosen.quick:
         save(result)
         page.write()
+        conflicts_page.write()
     _show(console, result)
     return 1 if result.differences else 0
 
@@ -73,6 +74,7 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"a choice, with {QUICK_ROWS:,} rows, in one process")
     parser.add_argument("--scale", type=float, help="scale factor of TPC-H (default: 1 at the full size)")
     parser.add_argument("--files", type=int, help="files of the table of many files, and the most of the curves")
+    parser.add_argument("--seconds", type=float, help="seconds of each line of the contest of conflicts")
     parser.add_argument(
         "--rows", type=int, help=f"rows of the large tables (default: {ROWS:,}; other sizes are shown and not kept)"
     )

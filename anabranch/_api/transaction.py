@@ -6,15 +6,12 @@ Knows only how it is asked for; `anabranch.commands.transactions` does the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from anabranch._api.dials import dials_of
 from anabranch._arrow.backend import ArrowBackend
 from anabranch._arrow.site import site_without_spark
-from anabranch._protocol.dials import Dials
-from anabranch._protocol.session_settings import use_dials
 from anabranch._transaction.commit import CommitResult
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.transactions import StatementGroup
@@ -36,27 +33,22 @@ class TransactionBlock:
         group: StatementGroup,
         table: Location,
         storage_options: Mapping[str, str] | None,
-        dials: Dials,
         settings: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        self._group, self._table, self._options = group, table, storage_options
-        self._dials, self._settings, self._scope = dials, settings, ExitStack()
+        self._group, self._table, self._options, self._settings = group, table, storage_options, settings
 
     def __enter__(self) -> TransactionBlock:
-        with ExitStack() as scope, self._settings():
-            scope.enter_context(use_dials(self._dials))
+        with self._settings():
             self._group.begin(self._table, self._options)
-            self._scope = scope.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with self._scope:
-            if kind is None:
-                self.commit()
-            else:
-                self.roll_back()
+        if kind is None:
+            self.commit()
+        else:
+            self.roll_back()
 
     @property
     def result(self) -> CommitResult | None:
@@ -75,12 +67,7 @@ class TransactionBlock:
 
 
 def transaction(
-    path_or_name: Location,
-    *,
-    spark: SparkSession | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    isolation_level: str | None = None,
-    conflict_resolution: str | None = None,
+    path_or_name: Location, *, spark: SparkSession | None = None, storage_options: Mapping[str, str] | None = None
 ) -> TransactionBlock:
     """Make the statements of a ``with`` block, on this thread and on one table, one transaction: one version of the
     table, or none.
@@ -94,8 +81,6 @@ def transaction(
         path_or_name: path or URL of the table, or, with a session, its name.
         spark: the session; needed for names, and for change data that only Spark can write.
         storage_options: as in obstore.
-        isolation_level: ``Serializable`` for this transaction, at a table of a weaker level.
-        conflict_resolution: ``file``, ``row`` or ``redo`` for this transaction.
 
     Returns:
         a context manager, whose ``result`` is the commit.
@@ -114,10 +99,9 @@ def transaction(
         >>> txn.result.version
         7
     """
-    dials = dials_of(isolation_level, conflict_resolution)
     if spark is None:
         engine = ArrowBackend(site_without_spark(open_log(path_or_name, storage_options).store))
-        return TransactionBlock(StatementGroup(engine), path_or_name, storage_options, dials)
+        return TransactionBlock(StatementGroup(engine), path_or_name, storage_options)
     check_session("spark", spark)
     from anabranch._api.session_table import find_location
     from anabranch._spark.engine import SparkEngine
@@ -125,4 +109,4 @@ def transaction(
 
     location = find_location(spark, path_or_name, storage_options)
     group = StatementGroup(SparkEngine(spark))
-    return TransactionBlock(group, location, storage_options, dials, lambda: use_session_settings(spark))
+    return TransactionBlock(group, location, storage_options, lambda: use_session_settings(spark))

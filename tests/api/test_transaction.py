@@ -438,27 +438,3 @@ def test_rows_keep_their_ids_and_new_ones_get_ids_at_the_commit(make: Make) -> N
         add(table, 1)
     assert anabranch.check(path_of(table), deep=True).is_clean
     assert numbers(table) == [(0, 0), (1, 2), (2, 0), (3, 0), (7, 7), (8, 9)]
-
-
-def test_one_transaction_may_ask_for_a_stronger_level(make: Make) -> None:
-    table = make()
-    theirs = lambda: table.append([{"id": 1, "n": 50}])  # noqa: E731
-
-    def work(level: str | None) -> None:
-        block = anabranch.transaction(path_of(table), isolation_level=level)
-        with at_phase("staged", theirs), block:
-            add(table, 1)
-            add(table, 1, "id = 2")
-
-    work(None)
-    with pytest.raises(errors.ConcurrentAppendException):
-        work("Serializable")
-
-
-def test_one_transaction_may_ask_for_redo(make: Make) -> None:
-    table = make()
-    block = anabranch.transaction(path_of(table), conflict_resolution="redo")
-    with at_phase("staged", lambda: add(table, 10)), block:
-        add(table, 1)
-        add(table, 1, "id = 2")
-    assert numbers(table) == [(0, 0), (1, 11), (2, 1), (3, 0)]

@@ -114,6 +114,14 @@ class DeltaSpark:
             raise DeltaSparkError(answer)
         return answer["calls"]
 
+    def contest(self, path: str, writers: Sequence[Sequence[tuple[int, str]]], seconds: float) -> list[dict[str, Any]]:
+        """Run numbered statements on the table at ``path`` for so many seconds, a thread for each list, and try again
+        what loses to a concurrent one; the calls are those of `benchmarks.conflict_loop`.
+        """
+        statements = [list(each) for each in writers]
+        request = {"contest": statements, "path": path, "seconds": seconds, "root": str(ROOT)}
+        return self._reply(request)["calls"]
+
     def rows(self, path: str, version: int | None = None) -> list[Row]:
         """The rows of the table at ``path``, sorted as ``tests.support.readers`` sorts them."""
         at = "" if version is None else f" VERSION AS OF {version}"

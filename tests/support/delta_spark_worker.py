@@ -10,6 +10,9 @@ is ``{}``, or ``{"error": class, "condition": name, "text": message}``.
 ``{"together": lists of texts}`` runs each list in a thread of its own, all at once, and tries a statement again that
 was refused by a conflict; the answer is ``{"calls": [{"began", "ended", "refused"}, ...]}``.
 
+``{"contest": lists of numbers and texts, "path": the table, "seconds": how long, "root": folder}`` does the same for so
+many seconds, by the loop in ``benchmarks/conflict_loop.py``, which says what the calls are.
+
 Of ``delta.tables``, delta-spark's Python API: ``{"public": true}`` is answered by its public names, and
 ``{"scenario": name, "modules": names, "root": folder, "folder": path}`` by what that scenario of ``tests/documented``
 sees.
@@ -101,15 +104,48 @@ def until_done(spark, text):
             spark.sql(text)
             return {"began": began, "ended": time.monotonic(), "refused": refused}
         except Exception as error:
-            if "Concurrent" not in type(error).__name__ + str(error)[:1000]:
+            if not is_conflict(error):
                 raise
             refused += 1
 
 
+def is_conflict(error):
+    return "Concurrent" in type(error).__name__ + str(error)[:1000]
+
+
+def contest(spark, request):
+    find(request["root"])
+    loop = importlib.import_module("benchmarks.conflict_loop")
+    barrier = threading.Barrier(len(request["contest"]))
+
+    def each(texts):
+        works = [(number, lambda text=text: spark.sql(text)) for number, text in texts]
+        barrier.wait()
+        return loop.write(
+            request["path"],
+            works,
+            request["seconds"],
+            lambda work, seconds: loop.until_done(work, seconds, is_conflict),
+            is_conflict,
+        )
+
+    spark.sparkContext.setLogLevel("OFF")  # else each conflict of a MERGE is logged with its stack
+    try:
+        with ThreadPoolExecutor(len(request["contest"])) as pool:
+            return {"calls": [call for calls in pool.map(each, request["contest"]) for call in calls]}
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+
+
+def find(root):
+    """Let modules of the repository be imported that know nothing of ours."""
+    if root not in sys.path:
+        sys.path.insert(0, root)
+
+
 def seen(spark, request):
     """Run a scenario that knows nothing of ours, from the repository in which it stands."""
-    if request["root"] not in sys.path:
-        sys.path.insert(0, request["root"])
+    find(request["root"])
     import delta.tables
 
     given = importlib.import_module("tests.documented.given")
@@ -139,6 +175,8 @@ def parameters(method):
 def replied(spark, request):
     if "together" in request:
         return together(spark, request)
+    if "contest" in request:
+        return contest(spark, request)
     if "scenario" in request:
         return seen(spark, request)
     return public() if "public" in request else answer(spark, request)
