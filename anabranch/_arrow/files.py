@@ -380,7 +380,8 @@ def _alike(file_type: pa.DataType, wanted: pa.DataType) -> bool:
             and file_type.unit == "us"
             and (file_type.tz is None) == (wanted.tz is None)
         )
-    return bool(file_type.equals(wanted)) or str(file_type) == _LARGE.get(str(wanted))
+    return bool(file_type.equals(wanted)) or str(file_type) in _OTHER_LAYOUTS.get(str(wanted), ())
 
 
-_LARGE = {"string": "large_string", "binary": "large_binary"}
+_OTHER_LAYOUTS = {"string": ("large_string", "string_view"), "binary": ("large_binary", "binary_view")}
+"""Types that a file names for its texts and bytes, as Polars and delta-rs do; the values are the same."""

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import anabranch
@@ -246,3 +247,21 @@ def test_rows_of_files_without_statistics_are_those_of_their_footers(tmp_path: P
     assert done.metrics["numTargetRowsUpdated"] == 3
     found = sorted((row["id"], row["x"]) for row in table.to_arrow().to_pylist())
     assert found == [(0, 0), (2, 20), (3, 3), (4, -4), (5, -5)]
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()])
+def test_texts_in_another_layout_of_arrow_are_read_and_changed(tmp_path: Path, kind: pa.DataType) -> None:
+    """As Polars and delta-rs write them."""
+    anabranch.append(tmp_path / "t", [{"id": 1, "s": "a", "l": ["x"]}, {"id": 2, "s": None, "l": None}])
+    (file,) = anabranch.files(tmp_path / "t")["path"].to_pylist()
+    rows = pq.read_table(tmp_path / "t" / file)
+    other = pa.table({"id": rows["id"], "s": rows["s"].cast(kind), "l": rows["l"].cast(pa.list_(kind))})
+    size = (tmp_path / "t" / file).stat().st_size
+    pq.write_table(other, tmp_path / "t" / file)
+    table = anabranch.table(tmp_path / "t")
+    log = tmp_path / "t" / "_delta_log" / "00000000000000000000.json"
+    log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{(tmp_path / "t" / file).stat().st_size}'))
+    table.update("s = 'a'", {"s": "concat(s, '!')"})
+    assert sorted(map(str, table.to_arrow().to_pylist())) == sorted(
+        map(str, [{"id": 1, "s": "a!", "l": ["x"]}, {"id": 2, "s": None, "l": None}])
+    )
