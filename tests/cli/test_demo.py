@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame
 from rich.console import Console
 
+from anabranch._cli.demo.bank import ACCOUNTS, EACH, TURNS, WRITERS, count_together, transfer_together
 from anabranch._cli.demo.race import Race, Run, writers
 from anabranch._cli.demo.story import LOG, TABLES, demo, differing_rows, table_of
 from anabranch._cli.sessions import java_prints_to
@@ -107,3 +108,17 @@ def test_what_spark_said_is_printed_where_it_did_not_start(tmp_path: Path, capfd
     with pytest.raises(subprocess.CalledProcessError), java_prints_to(tmp_path / "spark.log"):
         subprocess.run([sys.executable, "-c", "raise SystemExit('no memory')"], check=True)
     assert capfd.readouterr().err == "no memory\n"
+
+
+@pytest.mark.slow
+def test_a_counter_that_all_writers_raise_misses_none(tmp_path: Path) -> None:
+    scene, count = count_together(str(tmp_path / "counter"))
+    assert (count, scene.refused) == (WRITERS * TURNS, 0)
+    assert scene.redone > 0
+
+
+@pytest.mark.slow
+def test_transfers_of_all_writers_keep_the_sum_at_each_version(tmp_path: Path) -> None:
+    scene, sums = transfer_together(str(tmp_path / "accounts"))
+    assert sums == [ACCOUNTS * EACH] * (WRITERS * TURNS + 1)
+    assert scene.refused == 0

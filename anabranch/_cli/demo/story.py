@@ -26,6 +26,7 @@ from rich.table import Table
 from anabranch._api.delta_table import DeltaTable
 from anabranch._api.functions import clone
 from anabranch._api.session import session
+from anabranch._cli.demo.bank import ACCOUNTS, EACH, TURNS, WRITERS, count_together, transfer_together
 from anabranch._cli.demo.flights import flights, late_arrivals, schedule_changes
 from anabranch._cli.demo.race import Race, Run, writers
 from anabranch._cli.sessions import java_prints_to
@@ -34,7 +35,7 @@ from anabranch.commands.dml.write import Write
 from anabranch.errors import InvalidOption
 
 FILES = 4
-TABLES = ("flights", "serial", "file")
+TABLES = ("flights", "serial", "file", "counter", "accounts")
 LOG = "spark.log"
 RESCHEDULED = ("AA", "WN")
 # Java's second compiler takes a core from the writers and pays off only after minutes. Half of the collector's pauses
@@ -92,7 +93,7 @@ class _Story:
 
     def tell(self, executor: ThreadPoolExecutor) -> bool:
         """Runs all chapters; True if all claims hold. The proof runs during the second race, to save time."""
-        raced, alone, filed = TABLES
+        raced, alone, filed, counter, accounts = TABLES
         table = self._create(raced)
         serial, by_files = self._copy(table, alone), self._copy(table, filed, resolution="file")
         first = self._row_level(table)
@@ -101,7 +102,8 @@ class _Story:
         self._console.print("\n[bold]3. Was the first race correct?[/bold]")
         with self._console.status("the same commands one after another, on a copy …"):
             one_by_one.result()
-        return all([first, second, self._same_rows(table, serial), self._clean(table)])
+        proofs = [first, second, self._same_rows(table, serial), self._clean(table)]
+        return all([*proofs, self._count(str(self._folder / counter)), self._transfer(str(self._folder / accounts))])
 
     def _create(self, name: str) -> str:
         path = str(self._folder / name)
@@ -151,6 +153,28 @@ class _Story:
         report = DeltaTable.forPath(self._spark, path).check(deep=True)
         counts = f"{report.files} files, {report.vectors} deletion vectors, {len(report.findings)} problems"
         return self._claim(report.is_clean, f"a check of every row and statistic: {counts}")
+
+    def _count(self, path: str) -> bool:
+        self._console.print("\n[bold]4. All writers change the same row[/bold]")
+        self._console.print(
+            f"anabranch.conflictResolution = redo; {WRITERS} writers raise one counter, {TURNS} times each\n"
+        )
+        with self._console.status("counting …"):
+            scene, count = count_together(path)
+        text = f"the counter is {count}: {scene.redone} runs were redone, {scene.refused} commands refused"
+        return self._claim(count == WRITERS * TURNS and not scene.refused, text)
+
+    def _transfer(self, path: str) -> bool:
+        self._console.print("\n[bold]5. Transactions of several statements[/bold]")
+        self._console.print("with anabranch.transaction(path): two UPDATEs and an INSERT; the writers as before\n")
+        with self._console.status("moving money …"):
+            scene, sums = transfer_together(path)
+        text = f"{len(sums) - 1} transfers are as many versions: {scene.redone} redone, {scene.refused} refused"
+        done = self._claim(not scene.refused, text)
+        return (
+            self._claim(set(sums) == {ACCOUNTS * EACH}, f"all accounts hold {sums[-1]} together at each version")
+            and done
+        )
 
     def _race(self, path: str) -> Race:
         race = Race(path)
