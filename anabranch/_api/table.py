@@ -138,7 +138,8 @@ class Table:
     ) -> tuple[FileSet, list[str], Condition | None]:
         """The files to read, the columns in the table's spelling, and the condition."""
         condition = None if where is None else self._texts(snapshot).condition(where)
-        files = file_set(snapshot, files_to_read(snapshot, None if condition is None else condition.predicate))
+        predicate = None if condition is None else condition.predicate
+        files = file_set(snapshot, files_to_read(snapshot, predicate, condition or EVERY_ROW))
         return files, _resolve_columns(snapshot, columns), condition
 
     def count(
@@ -164,7 +165,7 @@ class Table:
         snapshot = self.snapshot(version, timestamp)
         condition = self._condition(where, snapshot)
         could = snapshot.facts.could_match(condition.predicate)
-        note_query(snapshot, condition.predicate, filter_files(snapshot.files, could))
+        note_query(snapshot, condition.predicate, filter_files(snapshot.files, could), condition)
         whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))
         logged = live_rows(filter_files(snapshot.files, whole))
         unread = could if logged is None else pc.and_not(could, whole)

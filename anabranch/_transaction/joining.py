@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -42,15 +42,17 @@ OPERATION = "TRANSACTION"
 
 
 def join_statements(
-    base: Snapshot, statements: Sequence[Transaction], queries: Sequence[Query], txn_id: str
+    base: Snapshot, statements: Sequence[Transaction], queries: Sequence[Query], txn_id: str, find: Find
 ) -> Transaction:
-    """The statements of one transaction as one, read at ``base``; a single one stays as it is."""
+    """The statements of one transaction as one, read at ``base``; a single one stays as it is. ``find`` finds the rows
+    of a file of the table that a condition selects.
+    """
     changes = _join_changes(statements)
     joined = Transaction.on(
         base,
         txn_id,
         _join_info(statements),
-        reads=_join_reads(base, statements, queries),
+        reads=_join_reads(statements, queries, find),
         changes=changes,
         declarations=Declarations(app_transactions=_join_applications(statements)),
         identity=_join_identity(statements),
@@ -118,7 +120,31 @@ def _join_info(statements: Sequence[Transaction]) -> CommitInfo:
     return CommitInfo(OPERATION, {"statements": names}, dict(metrics), texts[-1] if texts else None, steps=steps)
 
 
-def _join_reads(base: Snapshot, statements: Sequence[Transaction], queries: Sequence[Query]) -> ReadSet | None:
+Find = Callable[[str, Condition], BitMap64]
+
+
+class _RowsRead(Mapping[str, BitMap64]):
+    """The rows that a transaction's statements and queries have read, by file; those of queries are found on demand."""
+
+    def __init__(self, matched: Marks, queries: Sequence[Query], own: Collection[str], find: Find) -> None:
+        self._matched, self._find, self._found = matched, find, dict[str, BitMap64]()
+        self._queries = {path: [q for q in queries if path in q.files] for q in queries for path in q.files - set(own)}
+
+    def __getitem__(self, path: str) -> BitMap64:
+        if path not in self._found:
+            conditions = (query.condition for query in self._queries.get(path, ()))
+            found = [self._find(path, condition) for condition in conditions if condition is not None]
+            self._found[path] = BitMap64.union(self._matched.get(path, BitMap64()), *found)
+        return self._found[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**dict.fromkeys(self._matched), **dict.fromkeys(self._queries)})
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _join_reads(statements: Sequence[Transaction], queries: Sequence[Query], find: Find) -> ReadSet | None:
     """All reads in files of the table, as one; None if none of the statements is anything but a blind append."""
     reads = [statement.reads for statement in statements if statement.reads is not None]
     if not reads and not queries:
@@ -127,9 +153,9 @@ def _join_reads(base: Snapshot, statements: Sequence[Transaction], queries: Sequ
     paths = frozenset[str]().union(*(read.files for read in reads), *(query.files for query in queries))
     matched = {path: rows for path, rows in _union(read.matched for read in reads).items() if path not in own}
     return ReadSet(
-        _join_conditions([read.condition for read in reads], rows_were_read=bool(queries)),
+        _join_conditions([read.condition for read in reads], queries),
         paths - own,
-        matched,
+        _RowsRead(matched, queries, own, find) if queries else matched,
         held=any(read.held for read in reads),
         own_table=any(read.own_table for read in reads),
     )
@@ -139,12 +165,14 @@ def _union(parts: Iterable[Marks]) -> Marks:
     return union_of(list(parts))
 
 
-def _join_conditions(conditions: Sequence[Condition], *, rows_were_read: bool) -> Condition:
-    if len(conditions) == 1 and not rows_were_read:
-        return conditions[0]
-    texts = dict.fromkeys(condition.text for condition in conditions)
-    text = " OR ".join(f"({text})" for text in texts) or "TRUE"
-    is_local = not rows_were_read and all(condition.row_local for condition in conditions)
+def _join_conditions(conditions: Sequence[Condition], queries: Sequence[Query]) -> Condition:
+    """The condition of all reads, for messages; where it is not known exactly for a query, files decide."""
+    exact = [query.condition for query in queries if query.condition is not None]
+    whole = [*conditions, *exact]
+    if len(whole) == 1 and len(exact) == len(queries):
+        return whole[0]
+    text = " OR ".join(f"({text})" for text in dict.fromkeys(condition.text for condition in whole)) or "TRUE"
+    is_local = len(exact) == len(queries) and all(condition.row_local for condition in whole)
     return Condition(text, Always(True), is_local, None)
 
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from anabranch._log.committers import PrivateCommitter, folder_of, private_committer, view_through
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
 from anabranch._protocol.predicates import Predicate
 from anabranch._storage.contract import Store
 from anabranch._transaction.rebase_handler import RebaseHandler
@@ -44,11 +45,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Query:
-    """Rows that the program itself has read: those of ``files`` for which ``predicate`` may be TRUE."""
+    """Rows that the program itself has read: those of ``files`` for which ``predicate`` may be TRUE; exactly those for
+    which ``condition`` is TRUE, if it is known.
+    """
 
     table: str
     predicate: Predicate
     files: frozenset[str]
+    condition: Condition | None = None
 
 
 Again = Callable[[DeltaConcurrentModificationException, Snapshot], "Callable[[], Any] | None"]
@@ -143,11 +147,11 @@ class OpenTransaction:
         self.table = self.table if part.version is None else part.ours.table
         self.parts.append(part)
 
-    def note_query(self, snapshot: Snapshot, predicate: Predicate, files: frozenset[str]) -> None:
+    def note_query(self, snapshot: Snapshot, query: Query) -> None:
         """Note that the program reads rows of the present version of a table; older versions never change."""
         committer = private_committer(snapshot.store)
         if committer is not None and not self._is_running and snapshot.version >= committer.base:
-            self.queries.append(Query(snapshot.table, predicate, files))
+            self.queries.append(query)
 
     def make_durable(self, store: Store, names: Collection[str]) -> None:
         """Make those of these data files durable that were not when they were written. Raises StoreError: one of them

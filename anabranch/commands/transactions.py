@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._log.vectors import vector_of
 from anabranch._protocol.actions import FileRow
+from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import Marks, union_of
 from anabranch._protocol.layout.paths import store_name
 from anabranch._protocol.stats.skipping import FileFacts
@@ -41,7 +43,7 @@ from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.engine import Engine
 from anabranch.commands.jobs import Job, job_of_transaction
 from anabranch.commands.joined_feed import join_feeds
-from anabranch.commands.opening import Location, filter_files, open_log
+from anabranch.commands.opening import Location, file_set, filter_files, open_log
 from anabranch.commands.rerunning import rerun, with_redone_runs
 from anabranch.commands.staging import remove
 from anabranch.errors import DeltaConcurrentModificationException, NotInTransaction
@@ -130,10 +132,11 @@ class StatementGroup:
         """Join the statements, and place them behind their winners."""
         assert opened.table is not None
         base, parts = opened.base(opened.table), [part for part in opened.parts if part.ours.table == opened.table]
-        queries = [query for query in opened.queries if query.table == opened.table]
-        handler = JoinedHandler(base, parts, queries, job_of_transaction(opened, base.store))
+        queries = [self._known(query) for query in opened.queries if query.table == opened.table]
+        handler = JoinedHandler(base, parts, queries, self.engine, job_of_transaction(opened, base.store))
         try:
-            ours = join_statements(base, [part.ours for part in parts], queries, str(self.runtime.new_id()))
+            statements = [part.ours for part in parts]
+            ours = join_statements(base, statements, queries, str(self.runtime.new_id()), handler.find)
             ours, handler.feed_files = join_feeds(ours, parts, self.engine)
             ours = with_redone_runs(ours, self.runtime)
             opened.make_durable(log.store, handler.names_to_keep(ours))
@@ -142,6 +145,10 @@ class StatementGroup:
             handler.discard()
             raise
         return commit(ours, log, handler, default_retry(blind=ours.is_blind), self.runtime)
+
+    def _known(self, query: Query) -> Query:
+        """The query, without its condition where that cannot be computed on rows."""
+        return query if self.engine is not None else replace(query, condition=None)
 
     def _run_again(
         self, statements: Sequence[Statement], conflict: DeltaConcurrentModificationException, newest: Snapshot
@@ -184,8 +191,10 @@ def _bind(opened: OpenTransaction, log: Log) -> str:
 class JoinedHandler:
     """The handler of several statements as one: each judges rows by its own condition (`RebaseHandler`)."""
 
-    def __init__(self, base: Snapshot, parts: Sequence[Part], queries: Sequence[Query], job: Job) -> None:
-        self._base, self._parts, self._queries, self._job = base, parts, queries, job
+    def __init__(
+        self, base: Snapshot, parts: Sequence[Part], queries: Sequence[Query], engine: Engine | None, job: Job
+    ) -> None:
+        self._base, self._parts, self._queries, self._engine, self._job = base, parts, queries, engine, job
         self.leftovers, self.feed_files = list[str](), list[str]()
 
     def names_to_keep(self, ours: Transaction) -> list[str]:
@@ -216,8 +225,19 @@ class JoinedHandler:
         return files.filter(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string())))
 
     def matches(self, files: pa.Table) -> Marks:
-        """The rows that some statement selects."""
-        return union_of(self._matches_of(part.handler, files) for part in self._parts if part.ours.reads is not None)
+        """The rows that some statement or query selects."""
+        selected = [self._matches_of(part.handler, files) for part in self._parts if part.ours.reads is not None]
+        conditions = (query.condition for query in self._queries if query.condition is not None)
+        return union_of([*selected, *(self._find(files, condition) for condition in conditions)])
+
+    def find(self, path: str, condition: Condition) -> BitMap64:
+        """The rows of a file of the table that a condition of a query selects."""
+        found = self._find(self._base.files.filter(pc.equal(self._base.files["path"], path)), condition)
+        return found.get(path, BitMap64())
+
+    def _find(self, files: pa.Table, condition: Condition) -> Marks:
+        assert self._engine is not None, "without an engine no condition of a query is known"
+        return self._engine.find(file_set(self._base, files), condition)
 
     def _matches_of(self, handler: RebaseHandler, files: pa.Table) -> Marks:
         candidates = handler.could_match(files)

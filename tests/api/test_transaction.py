@@ -438,3 +438,19 @@ def test_rows_keep_their_ids_and_new_ones_get_ids_at_the_commit(make: Make) -> N
         add(table, 1)
     assert anabranch.check(path_of(table), deep=True).is_clean
     assert numbers(table) == [(0, 0), (1, 2), (2, 0), (3, 0), (7, 7), (8, 9)]
+
+
+def test_a_query_is_judged_by_the_rows_that_it_selects(make: Make) -> None:
+    table = make()
+
+    def copy() -> None:
+        assert table.count("id = 1") > 0
+        table.append(table.to_arrow(where="id = 1").to_pylist())
+        add(table, 1, "id = 0")
+
+    run(table, copy, winner=lambda: add(table, 10, "id = 3"))  # in the same file, and with a new image
+    assert numbers(table) == [(0, 1), (1, 0), (1, 0), (2, 0), (3, 10)]
+    with pytest.raises(errors.ConcurrentAppendException):
+        run(table, copy, winner=lambda: table.update("id = 3", {"id": "1"}))
+    with pytest.raises(errors.ConcurrentDeleteReadException):
+        run(table, copy, winner=lambda: table.delete("id = 1"))

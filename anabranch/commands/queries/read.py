@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
+from anabranch._protocol.conditions import Condition
 from anabranch._protocol.features.row_tracking import ENABLED
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import Always, Predicate, Value
 from anabranch._protocol.schema.types import INTEGERS
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._transaction.open_transaction import open_transaction
+from anabranch._transaction.open_transaction import Query, open_transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
@@ -108,18 +109,21 @@ def _has_wide_bounds(files: pa.Table) -> bool:
     return bool(pc.any(pc.or_(pc.is_valid(files["deletionVector"]), pc.fill_null(is_wide, True)), min_count=0).as_py())
 
 
-def files_to_read(snapshot: Snapshot, where: Predicate | None) -> pa.Table:
-    """The live files that may hold rows for which the predicate is TRUE. An open transaction has read these rows."""
+def files_to_read(snapshot: Snapshot, where: Predicate | None, condition: Condition | None = None) -> pa.Table:
+    """The live files that may hold rows for which the predicate is TRUE. An open transaction has read these rows, or
+    those that satisfy the condition whose predicate it is.
+    """
     files = snapshot.files if where is None else filter_files(snapshot.files, snapshot.facts.could_match(where))
-    note_query(snapshot, EVERY_ROW if where is None else where, files)
+    note_query(snapshot, EVERY_ROW if where is None else where, files, condition)
     return files
 
 
-def note_query(snapshot: Snapshot, where: Predicate, files: pa.Table) -> None:
+def note_query(snapshot: Snapshot, where: Predicate, files: pa.Table, condition: Condition | None = None) -> None:
     """Let this thread's open transaction know that its program reads such rows of these files."""
     transaction = open_transaction()
     if transaction is not None:
-        transaction.note_query(snapshot, where, frozenset(files["path"].to_pylist()))
+        query = Query(snapshot.table, where, frozenset(files["path"].to_pylist()), condition)
+        transaction.note_query(snapshot, query)
 
 
 def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:
