@@ -297,11 +297,13 @@ def matched_rows_are_gone(ours: Transaction, net: NetEffect, handler: RebaseHand
     """C3: where ours inserts what it did not match, every row that it matched must still be there."""
     matched = ours.reads.matched if ours.reads else {}
     for path in sorted(matched.keys() & net.changed.keys()):
-        change = net.changed[path]
+        change, rows = net.changed[path], matched[path]
+        if not rows:
+            continue  # ours has looked for rows in the file
         if change.after is None:
-            return _row_conflict(ours, change.winners[-1], change.before, matched[path])
+            return _row_conflict(ours, change.winners[-1], change.before, rows)
         deleted, _ = growth(handler.vector(change.before), handler.vector(change.after))
-        if both := deleted & matched[path]:
+        if both := deleted & rows:
             return _row_conflict(ours, _find_deleter(change.winners, path, both, handler), change.before, both)
     return None
 
