@@ -22,7 +22,10 @@ def table(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     path = f"{tmp_path}/accounts"
     anabranch.append(path, [{"id": number, "n": 100} for number in range(3)])
     yield f"delta.`{path}`"
-    assert open_transaction() is None
+    is_left_open = open_transaction() is not None
+    if is_left_open:
+        anabranch.sql(spark, "ROLLBACK")
+    assert not is_left_open
 
 
 def run(spark: SparkSession, *statements: str) -> None:
@@ -111,14 +114,14 @@ def test_doors_of_python_take_part(spark: SparkSession, table: str) -> None:
         "ALTER TABLE @t ADD COLUMN m INT",
         "VACUUM @t",
         "DROP TABLE @t",
-        "CREATE TABLE @tx (id INT)",
+        "CREATE TABLE @t_new (id INT)",
         "BEGIN TRANSACTION",
     ],
 )
 def test_what_may_not_stand_inside_is_refused_by_name(spark: SparkSession, table: str, statement: str) -> None:
     run(spark, "BEGIN TRANSACTION", f"DELETE FROM {table} WHERE id = 1")
     with pytest.raises(errors.NotInTransaction):
-        run(spark, statement.replace("@t", table))
+        run(spark, statement.replace("@t_new", table[:-1] + "-new`").replace("@t", table))
     run(spark, "COMMIT")
     assert rows(spark, table) == [(0, 100), (2, 100)]
 
