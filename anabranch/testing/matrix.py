@@ -28,6 +28,7 @@ from anabranch._expressions import Context, condition
 from anabranch._log.log import forget
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.merges import Clause, MergePlan, SourceColumn
+from anabranch._protocol.properties import REDO
 from anabranch._protocol.schema.types import from_arrow
 from anabranch._storage import open_store
 from anabranch.commands.dml.append import Append
@@ -139,7 +140,8 @@ def matrices(dials: Sequence[str] = DIALS, levels: Sequence[str] = LEVELS) -> It
     """Yields the documented matrices, each after its run, in a temporary folder of this machine.
 
     Args:
-        dials: values of ``anabranch.conflictResolution``; by default both, which gives both documented matrices.
+        dials: values of ``anabranch.conflictResolution``; by default ``row`` and ``file``, which gives both documented
+            matrices.
         levels: isolation levels.
     """
     with TemporaryDirectory(prefix="anabranch-matrix-", ignore_cleanup_errors=True) as folder:
@@ -191,7 +193,11 @@ _CANNOT = "cannot conflict"
 
 
 def documented_words(dial: str, level: str, ours: str, winner: str) -> str:
-    """The documented text of a cell; only that of a change against an INSERT depends on the level."""
+    """The documented text of a cell; only that of a change against an INSERT depends on the level. What ``redo`` does
+    is not documented: nothing conflicts.
+    """
+    if dial == REDO:
+        return _CANNOT
     if _OPTIMIZE in (ours, winner):
         return _with_optimize(dial, {ours, winner})
     if ours == _INSERT or (winner == _INSERT and level == "WriteSerializable"):
@@ -212,9 +218,15 @@ def expects_refusal(dial: str, level: str, ours: str, winner: str, where: str) -
 
     With file-level resolution, a MERGE conflicts with every file of the partition in its condition, since statistics
     know nothing of its source's keys; UPDATE and DELETE with those whose statistics allow k = 0. The documentation
-    leaves open where OPTIMIZE conflicts: here it never does.
+    leaves open where OPTIMIZE conflicts: here it never does. With ``redo``, beyond the documentation, nothing does.
     """
-    if ours == "INSERT" or ours in MOVES or winner in MOVES or (winner == "INSERT" and level == "WriteSerializable"):
+    if (
+        dial == REDO
+        or ours == "INSERT"
+        or ours in MOVES
+        or winner in MOVES
+        or (winner == "INSERT" and level == "WriteSerializable")
+    ):
         return False
     conflicts = {SAME_ROW, SELECTED}
     if dial == "file":
@@ -356,8 +368,8 @@ def _merge(key: int, partition: int, value: int) -> _Statement:
     )
 
     def apply(rows: Rows) -> Rows:
-        rest = tuple(row for row in rows if row[:2] != (key, partition))
-        return (*rest, source)
+        merged = tuple(source if row[:2] == (key, partition) else row for row in rows)
+        return merged if source in merged else (*merged, source)
 
     where = _condition(f"p = {partition}")
     return _Statement(lambda path: Merge(path, _arrow((source,)), matching, where).run(ArrowEngine()), apply)

@@ -87,6 +87,15 @@ def test_the_row_level_lets_other_rows_of_a_file_through(found: dict[tuple[str, 
     assert refused["file"] == {"same row", "same file", "other file"}  # the last for MERGE only
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_under_redo_no_cell_is_refused_and_the_rows_are_those_of_a_serial_order(
+    level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix, "GROUPS", groups(is_first=False))
+    (found,) = matrices(["redo"], [level])
+    assert not [run for cell in found.cells for run in cell.runs if not run.as_documented]
+
+
 # -- a product that differs --------------------------------------------------------------------------------------------
 
 

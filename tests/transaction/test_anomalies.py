@@ -188,6 +188,25 @@ def test_a_number_of_its_own_in_the_condition_tells_a_writer_whether_its_update_
     assert table.rows() == [{"k": 1, "x": 11}, {"k": 2, "x": 20}]
 
 
+# -- redo --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=lambda script: script.name)
+def test_under_redo_at_serializable_every_statement_is_committed_and_has_its_place(script: Script) -> None:
+    for layout in few_of(LAYOUTS, 2):
+        run = anomalies.played(script, Table("Serializable", "redo", *layout))
+        assert not any(fate.refused for fate in run.fates.values())
+        assert run.every_statement_has_its_place
+        assert not run.faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", TRANSACTIONS, ids=lambda script: script.name)
+def test_under_redo_at_serializable_each_anomaly_of_one_statement_is_prevented(script: Script) -> None:
+    assert anomalies.played(script, Table("Serializable", "redo")).verdict == "prevented"
+
+
 # -- no other way ------------------------------------------------------------------------------------------------------
 
 

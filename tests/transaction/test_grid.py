@@ -184,6 +184,25 @@ def test_each_cell_is_as_documented(tmp_path: Path, ours: str, kind: Kind) -> No
     assert not wrong
 
 
+REDONE = [Kind(level, "redo", vectors, layout) for level, vectors, layout in product(LEVELS, BOTH, LAYOUTS)]
+
+
+@pytest.mark.parametrize("kind", REDONE, ids=str)
+@pytest.mark.parametrize("ours", MINE)
+@pytest.mark.slow
+def test_under_redo_no_cell_is_refused_and_ours_stands_behind_or_before(tmp_path: Path, ours: str, kind: Kind) -> None:
+    for winner, where in few_of(list(WINNERS), 5):
+        refused, made = outcome(tmp_path, kind, ours, winner, where)
+        assert refused is None
+        made.assert_clean()
+        behind, before = world(tmp_path, kind), world(tmp_path, kind)
+        for orders in ((behind, WINNERS[winner, where], MINE[ours]), (before, MINE[ours], WINNERS[winner, where])):
+            other, *statements = orders
+            for statement in statements:
+                statement(other)
+        assert made.rows() in (behind.rows(), before.rows()), (winner, where)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.by_rows], ids=str)
 def test_no_change_of_one_file_stops_another_change_of_it(tmp_path: Path, kind: Kind) -> None:
