@@ -148,6 +148,7 @@ def test_the_command_exits_with_1_where_a_cell_differs(monkeypatch: pytest.Monke
 @pytest.mark.exhaustive("tests/testing/test_matrix.py::test_the_command_exits_with_1_where_a_cell_differs")
 def test_an_optimize_that_refuses_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "relocation_of", lambda winner: None)
+    monkeypatch.setattr(conflicts, "relocations_in", lambda window: ())
     each = one()
     wrong = cell(each, UPDATES, "OPTIMIZE")
     assert not wrong.as_documented
