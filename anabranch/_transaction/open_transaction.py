@@ -29,7 +29,7 @@ from anabranch._transaction.transaction import Transaction
 from anabranch.errors import DeltaConcurrentModificationException, NotInTransaction
 
 T = TypeVar("T")
-_ROW_COUNT = re.compile("num(Updated|Deleted|Inserted|Output|Source|TargetRows[A-Z][A-Za-z]*)(Rows)?")
+_ROW_COUNT = re.compile("num(?:Updated|Deleted|Source)Rows|numTargetRows(?!Copied)[A-Z][A-Za-z]*")
 OPERATIONS = frozenset({"WRITE", "UPDATE", "DELETE", "MERGE"})
 """The operations of statements that may stand inside, as their commits name them."""
 
@@ -169,8 +169,9 @@ class OpenTransaction:
 
 
 def _row_counts(ours: Transaction) -> dict[str, int]:
-    """The numbers of changed rows that a statement reports."""
-    return {name: count for name, count in ours.info.metrics.items() if _ROW_COUNT.fullmatch(name)}
+    """The numbers of changed rows that a statement reports. Rows that were only copied are not among them."""
+    output = {"numOutputRows"} if ours.info.operation == "WRITE" else set[str]()
+    return {name: count for name, count in ours.info.metrics.items() if _ROW_COUNT.fullmatch(name) or name in output}
 
 
 _current: ContextVar[OpenTransaction | None] = ContextVar("anabranch_open_transaction", default=None)

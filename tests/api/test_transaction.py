@@ -454,3 +454,16 @@ def test_a_query_is_judged_by_the_rows_that_it_selects(make: Make) -> None:
         run(table, copy, winner=lambda: table.update("id = 3", {"id": "1"}))
     with pytest.raises(errors.ConcurrentDeleteReadException):
         run(table, copy, winner=lambda: table.delete("id = 1"))
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_merge_runs_again_though_it_copies_other_rows_then(make: Make, vectors: str) -> None:
+    table = make(**REDO, delta_enableDeletionVectors=vectors)
+
+    def merge() -> None:
+        source = [{"id": 1, "n": 5}, {"id": 7, "n": 7}]
+        table.merge(source, "source.id = target.id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+    run(table, merge, lambda: add(table, 1, "id = 7"), winner=lambda: table.delete("id = 3"))
+    run(table, merge, lambda: add(table, 1, "id = 7"), winner=lambda: add(table, 1))
+    assert numbers(table) == [(0, 0), (1, 5), (2, 0), (7, 8)]

@@ -20,16 +20,17 @@ from deltalake import DeltaTable, QueryBuilder
 Row = Mapping[str, Any]
 
 
-def deltalake_rows(path: str) -> list[Row]:
-    """The rows of the newest version as delta-rs reads them, sorted."""
-    found = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all()
+def deltalake_rows(path: str, version: int | None = None) -> list[Row]:
+    """The rows of the newest version, or of another one, as delta-rs reads them, sorted."""
+    found = QueryBuilder().register("t", DeltaTable(path, version=version)).execute("SELECT * FROM t").read_all()
     return sorted_rows(pa.table(found).to_pylist())
 
 
-def duckdb_rows(path: str) -> list[Row]:
-    """The rows of the newest version as DuckDB reads them, sorted."""
+def duckdb_rows(path: str, version: int | None = None) -> list[Row]:
+    """The rows of the newest version, or of another one, as DuckDB reads them, sorted."""
+    scan = "delta_scan(?)" if version is None else f"delta_scan(?, version := {version})"
     with _duckdb().cursor() as cursor:
-        return sorted_rows(cursor.execute("SELECT * FROM delta_scan(?)", [path]).to_arrow_table().to_pylist())
+        return sorted_rows(cursor.execute(f"SELECT * FROM {scan}", [path]).to_arrow_table().to_pylist())
 
 
 def same_rows(one: Iterable[Row], other: Iterable[Row]) -> bool:
