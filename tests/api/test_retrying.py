@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,60 @@ def test_an_argument_that_is_none_is_refused_by_name(arguments: dict[str, Any]) 
     assert refused.value.facts["option"] == next(iter(arguments))
     with pytest.raises(InvalidArgument):
         anabranch.retrying("work")  # type: ignore[call-overload]
+
+
+async def _later() -> int:
+    return 1
+
+
+def _rows() -> Iterator[int]:
+    yield 1
+
+
+async def _later_rows() -> AsyncIterator[int]:
+    yield 1
+
+
+class _Later:
+    async def __call__(self) -> int:
+        return 1
+
+
+LATER = [
+    _later,
+    _rows,
+    _later_rows,
+    _Later(),
+    functools.partial(_later),
+    functools.partial(_Later()),
+    _Later().__call__,
+]
+
+
+@pytest.mark.parametrize("work", LATER, ids=repr)
+def test_a_function_that_runs_only_after_its_call_is_refused(work: Any) -> None:
+    """Its errors would come when nobody retries any more."""
+    for refused in (lambda: anabranch.retrying(work), lambda: anabranch.retrying(attempts=2)(work)):
+        with pytest.raises(InvalidArgument, match="after its call"):
+            refused()
+
+
+def test_an_awaitable_that_a_function_returns_is_closed_and_refused() -> None:
+    coroutine = _later()
+    with pytest.raises(InvalidArgument, match="awaitable"):
+        anabranch.retrying(lambda: coroutine)
+    with pytest.raises(RuntimeError, match="reuse"):
+        coroutine.send(None)
+
+
+@pytest.mark.parametrize("work", [5, classmethod(lambda cls: 1)], ids=["a number", "a class method"])
+def test_the_decorator_refuses_what_cannot_be_called(work: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        anabranch.retrying(attempts=2)(work)
+
+
+def test_a_class_is_a_function_that_makes_its_objects() -> None:
+    assert isinstance(anabranch.retrying(_Later), _Later)
 
 
 def test_two_writers_of_one_row_both_count(tmp_path: Path) -> None:
