@@ -13,7 +13,7 @@ Source: docs/concepts/redo.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -55,6 +55,11 @@ def with_redone_runs(ours: Transaction, runtime: Runtime) -> Transaction:
     if runs is None or not runs.count or open_transaction() is not None:
         return ours
     return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
+
+
+def uncounted() -> AbstractContextManager[None]:
+    """Within the block commits are not the command's own, so that they do not name its refused runs."""
+    return _counting(None)
 
 
 def rerunnable(run: Run) -> Run:
@@ -133,7 +138,7 @@ def _may_be_redone(conflict: DeltaConcurrentModificationException) -> bool:
 
 
 @contextmanager
-def _counting(runs: _Runs) -> Iterator[None]:
+def _counting(runs: _Runs | None) -> Iterator[None]:
     token = _current.set(runs)
     try:
         yield

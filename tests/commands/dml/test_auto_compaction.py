@@ -7,9 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import anabranch
 from anabranch._protocol.layout import packing
 from anabranch.commands.dml.write import StreamBatch, Write
 from anabranch.commands.moving import Move
+from anabranch.testing import at_phase
 from tests.support.worlds import World, table_path
 
 WISH = "delta_autoOptimize.autoCompact"
@@ -86,6 +88,19 @@ def test_each_change_of_rows_does_so_too(tmp_path: Path, change: str) -> None:
     assert made.info()["operation"] == "OPTIMIZE"
     assert made.log.snapshot().files["deletionVector"].null_count == files(made) == 2
     made.assert_clean()
+
+
+@pytest.mark.slow
+def test_a_compaction_behind_a_command_that_ran_again_did_not_run_again_itself(tmp_path: Path) -> None:
+    made = world(tmp_path, **{WISH: "true", "anabranch_conflictResolution": "redo"})
+    made.append({"id": 4, "p": 0}, {"id": 5, "p": 0})
+    made.append({"id": 6, "p": 0})
+    with at_phase("staged", lambda: anabranch.table(made.path).update("id = 3", {"p": "1"})):
+        made.update("id > 2", p=0)
+    compacted, updated = anabranch.history(made.path, 2)
+    assert (compacted["operation"], updated["operation"]) == ("OPTIMIZE", "UPDATE")
+    assert updated["operationMetrics"]["numRedoneRuns"] == "1"
+    assert "numRedoneRuns" not in compacted["operationMetrics"]
 
 
 def test_a_compaction_that_fails_leaves_the_write_as_it_is(
