@@ -40,21 +40,21 @@ _PAUSES = RetryPolicy(attempts=1, first_pause=0.002, longest_pause=0.2)
 
 @dataclass
 class _Runs:
-    """The runs of one command that were refused: how many, and when the first one began."""
+    """The runs of one command that were refused: how many, and how long they took, with the pauses after them."""
 
-    count: int
-    began_ms: int
+    count: int = 0
+    seconds: float = 0.0
 
 
 _current: ContextVar[_Runs | None] = ContextVar("anabranch_redone_runs", default=None)
 
 
-def with_redone_runs(ours: Transaction, runtime: Runtime) -> Transaction:
+def with_redone_runs(ours: Transaction, _: Runtime | None = None) -> Transaction:
     """Ours with metrics of the runs of its command that were refused before; unchanged in a first run."""
     runs = _current.get()
     if runs is None or not runs.count or open_transaction() is not None:
         return ours
-    return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=max(runtime.now_ms() - runs.began_ms, 0))
+    return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=round(runs.seconds * 1000))
 
 
 def uncounted() -> AbstractContextManager[None]:
@@ -113,7 +113,7 @@ def rerun(first: Callable[[], T], again: Again, newest: Callable[[], Snapshot], 
         return transaction.run(first, again)
     if _current.get() is not None:
         return first()
-    work, began, runs = first, runtime.seconds(), _Runs(0, runtime.now_ms())
+    work, began, runs = first, runtime.seconds(), _Runs()
     with _counting(runs):
         while True:
             try:
@@ -129,7 +129,8 @@ def rerun(first: Callable[[], T], again: Again, newest: Callable[[], Snapshot], 
                 following = again(conflict, snapshot)
                 if following is None:
                     raise
-            work, runs.count = following, runs.count + 1
+                runs.count, runs.seconds = runs.count + 1, spent
+            work = following
 
 
 def _may_be_redone(conflict: DeltaConcurrentModificationException) -> bool:

@@ -194,7 +194,7 @@ def stage_and_commit(
     with a winner.
     """
     try:
-        ours = with_redone_runs(handler.stage(context.runtime), context.runtime)
+        ours = with_redone_runs(handler.stage(context.runtime))
         ours = with_txn(ours, txn, context.runtime.now_ms())
         reach("staged")
     except BaseException:  # an interrupt too: no commit references the staged files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 
 import anabranch
 from anabranch import Table, errors
+from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.properties import REDO
+from anabranch._transaction.retry import Runtime
+from anabranch._transaction.transaction import CommitInfo, Transaction
+from anabranch.commands.opening import open_log
+from anabranch.commands.rerunning import rerun, with_redone_runs
 from anabranch.testing import at_phase
 
 ROWS = [{"id": number, "n": 0} for number in range(4)]
@@ -156,6 +162,31 @@ def test_one_application_id_is_written_once(two: Two) -> None:
         mine.append(ROWS[:1], txn_app_id="app", txn_version=1)
 
 
+@dataclass
+class Work:
+    """Work that takes 3 s and is refused ``times`` times; at last it takes 100 s, and gives a transaction."""
+
+    folder: Path
+    times: int
+    now: float = 0.0
+    began: list[float] = field(default_factory=list)
+
+    def run(self) -> Transaction:
+        self.began.append(self.now)
+        if len(self.began) > self.times:
+            self.now += 100
+            return with_redone_runs(Transaction.on(self.newest(), "ours", CommitInfo("UPDATE")))
+        self.now += 3
+        raise errors.ConcurrentDeleteReadException(table="t", explanation="no", resolution=REDO)
+
+    def newest(self) -> Snapshot:
+        return open_log(self.folder / "t").snapshot()
+
+    def rerun(self) -> Transaction:
+        runtime = Runtime(seconds=lambda: self.now, sleep=lambda _: None)
+        return rerun(self.run, lambda _conflict, _newest: self.run, self.newest, runtime)
+
+
 def test_runs_are_bounded(two: Two) -> None:
     mine, theirs = two(anabranch_redoRuns="0")
     with pytest.raises(errors.ConcurrentDeleteReadException), at_phase("staged", lambda: add(theirs, 10)):
@@ -166,6 +197,11 @@ def test_so_is_their_time(two: Two) -> None:
     mine, theirs = two(anabranch_resolutionSeconds="0")
     with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: add(theirs, 10)):
         add(mine, 1)
+
+
+def test_the_time_of_the_run_that_commits_is_not_counted(two: Two, tmp_path: Path) -> None:
+    two()
+    assert Work(tmp_path, times=2).rerun().info.metrics == {"numRedoneRuns": 2, "redoneTimeMs": 6000}
 
 
 @pytest.mark.slow

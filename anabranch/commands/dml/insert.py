@@ -140,7 +140,7 @@ def _stage(insert: Insert, ours: Transaction, handler: InsertHandler, began: int
     """The transaction as it is before any winner is read."""
     try:
         ours = _with_batch_counts(insert, handler.stage(ours, runtime))
-        ours = with_txn(with_redone_runs(ours, runtime), insert.txn, began)
+        ours = with_txn(with_redone_runs(ours), insert.txn, began)
         reach("staged")
     except BaseException:  # an interrupt too: no commit references the staged files
         handler.discard()
