@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import pyarrow as pa
@@ -36,8 +37,8 @@ class Exceeded(Exception):
     """A bound was reached: the property ``bound`` allows ``allowed``, and ``needed`` would be more."""
 
     def __init__(self, bound: str, allowed: int, needed: float) -> None:
-        super().__init__(f"{bound} = {allowed}, {needed:.0f} needed")
-        self.bound, self.allowed, self.needed = bound, allowed, round(needed)
+        self.bound, self.allowed, self.needed = bound, allowed, ceil(needed)
+        super().__init__(f"{bound} = {allowed}, {self.needed} needed")
 
 
 class BoundedHandler:

@@ -21,9 +21,10 @@ from typing import Any, TypeVar, cast
 
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.properties import REDO
+from anabranch._protocol.properties import REDO, REDO_RUNS, RESOLUTION_SECONDS, Properties
 from anabranch._protocol.rules.identity import keep_assigned_values
 from anabranch._transaction.open_transaction import Again, open_transaction
+from anabranch._transaction.rebase_limits import Exceeded
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch._transaction.transaction import Transaction
 from anabranch.commands.context import NEWEST, RunContext
@@ -123,19 +124,36 @@ def rerun(first: Callable[[], T], again: Again, newest: Callable[[], Snapshot], 
                     raise
                 runtime.sleep(_PAUSES.pause(runs.count, runtime))
                 snapshot = newest()
-                properties, spent = snapshot.properties, runtime.seconds() - began
-                if runs.count >= properties.redo_runs or spent > properties.resolution_seconds:
-                    raise
                 following = again(conflict, snapshot)
                 if following is None:
                     raise
-                runs.count, runs.seconds = runs.count + 1, spent
+                runs.count, runs.seconds = runs.count + 1, runtime.seconds() - began
+                if (bound := _used_up(runs, snapshot.properties)) is not None:
+                    raise _with_bound(conflict, bound, runs.count) from None
             work = following
 
 
 def _may_be_redone(conflict: DeltaConcurrentModificationException) -> bool:
     is_final = isinstance(conflict, ConcurrentTransactionException) or conflict.facts["sub_condition"] in _FINAL
     return conflict.facts.get("resolution") == REDO and conflict.retryable and not is_final
+
+
+def _used_up(runs: _Runs, properties: Properties) -> Exceeded | None:
+    """The bound that allows no other run behind these."""
+    if runs.count > properties.redo_runs:
+        return Exceeded(REDO_RUNS, properties.redo_runs, runs.count)
+    if runs.seconds > properties.resolution_seconds:
+        return Exceeded(RESOLUTION_SECONDS, properties.resolution_seconds, runs.seconds)
+    return None
+
+
+def _with_bound(
+    conflict: DeltaConcurrentModificationException, used_up: Exceeded, runs: int
+) -> DeltaConcurrentModificationException:
+    """The conflict that says as well which bound prevents another run."""
+    said = f"Runs so far: {runs}; {used_up.bound} = {used_up.allowed} allows no other."
+    more = {"suggestion": f"{conflict.facts['suggestion']} {said}", **vars(used_up)}
+    return type(conflict)(**{**conflict.facts, **more})
 
 
 @contextmanager

@@ -187,16 +187,38 @@ class Work:
         return rerun(self.run, lambda _conflict, _newest: self.run, self.newest, runtime)
 
 
-def test_runs_are_bounded(two: Two) -> None:
-    mine, theirs = two(anabranch_redoRuns="0")
-    with pytest.raises(errors.ConcurrentDeleteReadException), at_phase("staged", lambda: add(theirs, 10)):
-        add(mine, 1)
+@pytest.mark.parametrize("runs", [0, 1, 3])
+def test_runs_are_bounded_and_the_conflict_names_the_bound(two: Two, tmp_path: Path, runs: int) -> None:
+    two(anabranch_redoRuns=str(runs))
+    work = Work(tmp_path, times=99)
+    with pytest.raises(errors.ConcurrentDeleteReadException) as refused:
+        work.rerun()
+    said = refused.value
+    assert len(work.began) == runs + 1
+    assert (said.bound, said.allowed, said.needed) == ("anabranch.redoRuns", runs, runs + 1)
+    assert f"Runs so far: {runs + 1}; anabranch.redoRuns = {runs} allows no other." in str(said)
 
 
-def test_so_is_their_time(two: Two) -> None:
+def test_no_run_begins_after_their_time_is_over_and_the_conflict_says_so(two: Two, tmp_path: Path) -> None:
+    two(anabranch_resolutionSeconds="5")
+    work = Work(tmp_path, times=99)
+    with pytest.raises(errors.ConcurrentDeleteReadException) as refused:
+        work.rerun()
+    said = refused.value
+    assert work.began == [0, 3]
+    assert (said.bound, said.allowed, said.needed) == ("anabranch.resolutionSeconds", 5, 6)
+    assert "Runs so far: 2; anabranch.resolutionSeconds = 5 allows no other." in str(said)
+
+
+def test_no_second_allows_no_other_run_and_no_look_at_rows(two: Two, tmp_path: Path) -> None:
     mine, theirs = two(anabranch_resolutionSeconds="0")
-    with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: add(theirs, 10)):
+    with pytest.raises(errors.ConcurrentWriteException) as refused, at_phase("staged", lambda: add(theirs, 10)):
         add(mine, 1)
+    said = refused.value
+    assert (said.bound, said.allowed, said.needed) == ("anabranch.resolutionSeconds", 0, 1)
+    work = Work(tmp_path, times=1)
+    with pytest.raises(errors.ConcurrentDeleteReadException):
+        work.rerun()
 
 
 def test_the_time_of_the_run_that_commits_is_not_counted(two: Two, tmp_path: Path) -> None:
