@@ -121,11 +121,12 @@ def _find_concurrent_writer(ours: Transaction, window: Sequence[Commit]) -> Conf
     winner = next((commit for commit in window if counts_all or _writes(commit)), None)
     if winner is None:
         return None
+    more = {"only_ours_changes_metadata": True}  # no winner that came so far did, else a rule before has refused it
     if ours.declarations.metadata is None:
         reason = "the table was written while its protocol was to be changed"
-        return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", reason, winner)
+        return Conflict(ProtocolChangedException, "PROTOCOL_CHANGE", reason, winner, more=more)
     reason = "the table was written while its metadata was to be changed"
-    return Conflict(MetadataChangedException, "METADATA_CHANGE", reason, winner)
+    return Conflict(MetadataChangedException, "METADATA_CHANGE", reason, winner, more=more)
 
 
 def _writes(winner: Commit) -> bool:

@@ -31,6 +31,7 @@ from anabranch._transaction.transaction import CommitInfo, Transaction
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.rerunning import rerunnable, with_redone_runs
 from anabranch.errors import AppendOnlyTable, InvalidOption
 
 
@@ -105,6 +106,7 @@ class ClusterBy(SecretFree):
     table: Location
     columns: tuple[Path, ...]
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has this clustering already.
 
@@ -123,4 +125,4 @@ class ClusterBy(SecretFree):
         if not ours.declarations.domains:
             return None
         reach("staged")
-        return commit(ours, log, NoRows(), context.policy(), context.runtime)
+        return commit(with_redone_runs(ours), log, NoRows(), context.policy(), context.runtime)

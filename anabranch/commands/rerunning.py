@@ -73,7 +73,7 @@ def rerunnable(run: Run) -> Run:
     @wraps(run)
     def running(command: Any, engine: Engine | None = None, context: RunContext = NEWEST) -> Any:
         def log() -> Log:
-            return open_log(command.table, command.storage_options)
+            return open_log(command.table, getattr(command, "storage_options", None))
 
         def again(conflict: DeltaConcurrentModificationException, newest: Snapshot) -> Callable[[], Any] | None:
             base = context.at if isinstance(context.at, Snapshot) else log().snapshot(conflict.facts["base_version"])
@@ -134,8 +134,10 @@ def rerun(first: Callable[[], T], again: Again, newest: Callable[[], Snapshot], 
 
 
 def _may_be_redone(conflict: DeltaConcurrentModificationException) -> bool:
-    is_final = isinstance(conflict, ConcurrentTransactionException) or conflict.facts["sub_condition"] in _FINAL
-    return conflict.facts.get("resolution") == REDO and conflict.retryable and not is_final
+    facts = conflict.facts
+    is_final = facts["sub_condition"] in _FINAL and not facts.get("only_ours_changes_metadata")
+    is_final = is_final or isinstance(conflict, ConcurrentTransactionException)
+    return facts.get("resolution") == REDO and conflict.retryable and not is_final
 
 
 def _used_up(runs: _Runs, properties: Properties) -> Exceeded | None:

@@ -15,11 +15,23 @@ import anabranch
 from anabranch import Table, errors
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.properties import REDO
+from anabranch._protocol.schema.keys import FOREIGN, Key
+from anabranch._protocol.schema.types import Field, Struct
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import CommitInfo, Transaction
+from anabranch.commands.clustering import ClusterBy
+from anabranch.commands.ddl.add_constraint import AddConstraint
+from anabranch.commands.ddl.alter import AddColumns, DropConstraint, NewColumn, SetProperties, UnsetProperties
+from anabranch.commands.ddl.alter_protocol import AddFeatureSupport, UpgradeProtocol
+from anabranch.commands.ddl.change_column import ChangeColumn
+from anabranch.commands.ddl.keys import AddKey, DropKey
+from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
+from anabranch.commands.ddl.replace_columns import ReplaceColumns
+from anabranch.commands.dml.write import Write
 from anabranch.commands.opening import open_log
 from anabranch.commands.rerunning import rerun, with_redone_runs
 from anabranch.testing import at_phase
+from tests.support.worlds import World, table_path
 
 ROWS = [{"id": number, "n": 0} for number in range(4)]
 
@@ -126,6 +138,88 @@ def test_without_vectors_files_are_judged_and_the_command_runs_again(two: Two) -
         add(mine, 1)
     assert numbers(mine) == [(0, 0), (1, 1), (2, 10), (3, 0)]
     assert metrics(mine)["numRedoneRuns"] == 1
+
+
+NEW = Field("y", "long")
+EVOLVED = pa.table({"id": [9], "n": [9], "y": [9]})
+CHANGES: dict[str, Callable[[World], Any]] = {
+    "set properties": lambda w: SetProperties(w.path, {"team": "x"}).run(),
+    "number the rows": lambda w: SetProperties(w.path, {"delta.enableRowTracking": "true"}).run(),
+    "map columns": lambda w: SetProperties(w.path, {"delta.columnMapping.mode": "name"}).run(),
+    "unset a property": lambda w: UnsetProperties(w.path, ["custom.old"]).run(),
+    "add a feature": lambda w: AddFeatureSupport(w.path, "rowTracking").run(),
+    "raise the protocol": lambda w: UpgradeProtocol(w.path, 1, 4).run(),
+    "add columns": lambda w: AddColumns(w.path, (NewColumn(NEW),)).run(),
+    "change a column": lambda w: ChangeColumn(w.path, ("n",), comment="count").run(),
+    "replace columns": lambda w: ReplaceColumns(w.path, Struct((*w.log.snapshot().schema, NEW))).run(),
+    "rename a column": lambda w: RenameColumn(w.path, ("n",), "m").run(),
+    "drop a column": lambda w: DropColumns(w.path, (("n",),)).run(),
+    "drop a constraint": lambda w: DropConstraint(w.path, "old").run(),
+    "drop a key": lambda w: DropKey(w.path, FOREIGN, ("id",)).run(),
+    "add a key": lambda w: AddKey(w.path, Key("k", FOREIGN, ("id",), ("t",))).run(),
+    "add a constraint": lambda w: AddConstraint(w.path, "c", w.condition("n >= 0")).run(w.engine),
+    "cluster": lambda w: ClusterBy(w.path, (("id",),)).run(),
+    "append more columns": lambda w: Write(w.path, EVOLVED, "append", schema_change="merge").run(w.engine),
+    "overwrite the columns": lambda w: Write(w.path, EVOLVED, "overwrite", schema_change="overwrite").run(w.engine),
+}
+
+
+OWN_LOOP = {"number the rows"}
+"""They follow others' writes by themselves, whatever the dial."""
+MAPPED = {"rename a column", "drop a column"}
+WRITES: dict[str, Callable[[World], Any]] = {
+    "a blind append": lambda w: w.append({"id": 7, "n": 0}),
+    "an update": lambda w: w.update("id = 1", n=5),
+}
+
+
+def plain(folder: Path, change: str, dial: str) -> World:
+    properties = {"delta_columnMapping.mode": "name"} if change in MAPPED else {"delta_enableDeletionVectors": "false"}
+    made = World(table_path(folder)).create(ROWS, anabranch_conflictResolution=dial, custom_old="1", **properties)
+    AddKey(made.path, Key("old", FOREIGN, ("id",), ("t",))).run()
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_command_that_changes_the_metadata_runs_again_beside_a_writer_that_does_not(
+    tmp_path: Path, change: str, write: str
+) -> None:
+    made = plain(tmp_path, change, REDO)
+    before = made.log.snapshot()
+    with at_phase("staged", lambda: WRITES[write](made)):
+        CHANGES[change](made)
+    after = made.log.snapshot()
+    assert (before.metadata, before.protocol, before.state.domains) != (
+        after.metadata,
+        after.protocol,
+        after.state.domains,
+    )
+    assert (change in OWN_LOOP) or made.info()["operationMetrics"]["numRedoneRuns"] == "1"
+    made.assert_clean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES.keys() - OWN_LOOP)
+def test_under_another_dial_it_is_refused(tmp_path: Path, change: str) -> None:
+    made = plain(tmp_path, change, "row")
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException),
+        at_phase("staged", lambda: made.append({"id": 7, "n": 0})),
+    ):
+        CHANGES[change](made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+def test_beside_another_change_of_the_metadata_it_is_refused(tmp_path: Path, change: str) -> None:
+    made = plain(tmp_path, change, REDO)
+    with (
+        pytest.raises(errors.MetadataChangedException),
+        at_phase("staged", lambda: SetProperties(made.path, {"other.key": "1"}).run()),
+    ):
+        CHANGES[change](made)
 
 
 def test_a_change_of_the_metadata_is_refused_all_the_same(two: Two, tmp_path: Path) -> None:

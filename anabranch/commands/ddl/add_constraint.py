@@ -23,6 +23,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, file_set
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.row_changes import count_rows, with_row_counts
 from anabranch.errors import ConstraintNotMet, InvalidCondition
 
@@ -41,6 +42,7 @@ class AddConstraint(SecretFree):
     name: str
     where: Condition
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it, at the version for which ``where`` was parsed.
 

@@ -1,8 +1,9 @@
 """Changes a table's metadata: properties, columns, constraints, protocol. It writes no row.
 
 Knows Delta's names for these changes and their parameters in the history. Guarantees: a change without effect commits
-nothing; a concurrent write that has not seen the change fails, and the change fails after a write that it has not seen;
-the features that a property or a type requires come in the same commit.
+nothing; a concurrent write that has not seen the change fails, and the change fails after a write that it has not seen,
+or runs again where the table's dial is ``redo``; the features that a property or a type requires come in the same
+commit.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from anabranch.commands.ddl.remove_mapping import check_removable, ends_mapping,
 from anabranch.commands.ddl.row_tracking import backfill_all
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.rerunning import rerunnable, with_redone_runs
 from anabranch.errors import (
     InvalidOption,
     InvalidProperty,
@@ -100,6 +102,7 @@ class SetProperties(SecretFree):
     table: Location
     properties: Mapping[str, str]
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has these properties already.
 
@@ -176,6 +179,7 @@ class UnsetProperties(SecretFree):
     keys: Sequence[str]
     if_exists: bool = False
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if none of them is set.
 
@@ -255,6 +259,7 @@ class AddColumns(SecretFree):
     table: Location
     columns: Sequence[NewColumn]
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
@@ -303,6 +308,7 @@ class DropConstraint(SecretFree):
     name: str
     if_exists: bool = False
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if there is no such constraint, with ``if_exists``.
 
@@ -380,7 +386,7 @@ def run_alteration(
         declarations=Declarations(change.protocol, change.metadata, change.domains),
     )
     reach("staged")
-    return commit(ours, log, handler, context.policy(), context.runtime)
+    return commit(with_redone_runs(ours), log, handler, context.policy(), context.runtime)
 
 
 def _keep_differences(change: Alteration, base: Snapshot) -> Alteration:

@@ -16,6 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, SetProperties, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree
+from anabranch.commands.rerunning import rerunnable
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class UpgradeProtocol(SecretFree):
     reader_version: int
     writer_version: int
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has these versions or higher ones.
 

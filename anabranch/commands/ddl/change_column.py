@@ -34,6 +34,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, SecretFree, file_set
+from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.row_changes import count_rows, with_row_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 
@@ -178,6 +179,7 @@ class ChangeColumns(SecretFree):
     table: Location
     changes: Sequence[ChangeColumn]
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if it changes nothing.
 

@@ -16,6 +16,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree
+from anabranch.commands.rerunning import rerunnable
 from anabranch.errors import InvalidOption
 
 
@@ -38,6 +39,7 @@ class AddKey(SecretFree):
     table: Location
     key: Key
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 
@@ -69,6 +71,7 @@ class DropKey(SecretFree):
     columns: tuple[str, ...] = ()
     if_exists: bool = False
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if there is no such key, with ``if_exists``.
 

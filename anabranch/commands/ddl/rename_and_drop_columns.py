@@ -24,6 +24,7 @@ from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.ddl.alter import Alteration, run_alteration
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree
+from anabranch.commands.rerunning import rerunnable
 from anabranch.errors import ColumnInUse, InvalidOption, InvalidProperty, NotBuilt
 
 Path = tuple[str, ...]
@@ -42,6 +43,7 @@ class RenameColumn(SecretFree):
     path: Path
     name: str
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the column has that name already.
 
@@ -77,6 +79,7 @@ class DropColumns(SecretFree):
     table: Location
     paths: Sequence[Path]
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it.
 

@@ -23,6 +23,7 @@ from anabranch.commands.ddl.change_column import why_type_refused
 from anabranch.commands.ddl.rename_and_drop_columns import check_droppable, unlist_stats_columns
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree
+from anabranch.commands.rerunning import rerunnable
 from anabranch.errors import InvalidOption
 
 
@@ -40,6 +41,7 @@ class ReplaceColumns(SecretFree):
     table: Location
     columns: Struct
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if the table has these columns already.
 

@@ -21,6 +21,7 @@ from anabranch.commands.dml.delete import EVERY_ROW
 from anabranch.commands.dml.replaced_rows import EveryRow
 from anabranch.commands.engine import Backend, Engine
 from anabranch.commands.opening import Location, SecretFree, file_set, open_log
+from anabranch.commands.rerunning import rerunnable
 from anabranch.errors import InvalidOption
 
 
@@ -35,6 +36,7 @@ class SyncIdentity(SecretFree):
     table: Location
     column: str
 
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult | None:
         """Run it; None if no row has a value beyond the mark.
 

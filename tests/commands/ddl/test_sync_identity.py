@@ -9,6 +9,7 @@ import pytest
 from anabranch import errors
 from anabranch._protocol.rules.identity import identities, identity_metadata
 from anabranch._protocol.schema.types import Field, Struct
+from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.ddl.create import Create
 from anabranch.commands.ddl.sync_identity import SyncIdentity
 from anabranch.commands.dml.new_table import NewTable
@@ -73,6 +74,18 @@ def test_rows_that_come_meanwhile_are_a_conflict_and_a_sync_stops_no_writer(tmp_
     world.append({"id": 4})
     assert {row["id"]: row["n"] for row in world.rows()} == {1: 5, 2: 90, 3: 6, 4: 91}
     world.assert_clean()
+
+
+@pytest.mark.slow
+def test_under_redo_a_sync_reads_the_rows_that_came_meanwhile(tmp_path: Path) -> None:
+    world = made(tmp_path)
+    SetProperties(world.path, {"anabranch.conflictResolution": "redo"}).run()
+    world.append({"id": 1, "n": 5})
+    with at_phase("staged", lambda: world.append({"id": 2, "n": 90})):
+        sync(world)
+    assert world.info()["operationMetrics"]["numRedoneRuns"] == "1"
+    world.append({"id": 3})
+    assert {row["id"]: row["n"] for row in world.rows()} == {1: 5, 2: 90, 3: 91}
 
 
 def test_a_column_that_no_table_numbers_is_refused(tmp_path: Path) -> None:
