@@ -36,6 +36,7 @@ from anabranch.commands.maintenance.restore_plan import RestorePlan, make_plan
 from anabranch.commands.maintenance.returning_files import ReturningFiles
 from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.queries.time_travel import AsOf
+from anabranch.commands.rerunning import rerunnable, with_redone_runs
 from anabranch.commands.watching import watch
 from anabranch.errors import (
     ConcurrentWriteException,
@@ -112,6 +113,7 @@ class Restore(SecretFree):
     dry_run: bool = False
 
     @watch("RESTORE")
+    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> RestoreResult:
         """Run it.
 
@@ -130,7 +132,7 @@ class Restore(SecretFree):
         plan = make_plan(base, target, runtime.new_id)
         plan, missing = self._without_missing(plan)
         handler = RestoreHandler(plan, runtime)
-        ours = plan.transaction(self._parameters(target.version), runtime)
+        ours = with_redone_runs(plan.transaction(self._parameters(target.version), runtime))
         reach("staged")
         if plan.is_nothing or self.dry_run:
             return RestoreResult(target.version, None, ours.info.metrics, missing, changes=not plan.is_nothing)

@@ -86,7 +86,7 @@ class RestorePlan:
             base,
             str(runtime.new_id()),
             CommitInfo("RESTORE", parameters, metrics=self._metrics()),
-            reads=whole_table(base),
+            reads=replace(whole_table(base), own_table=False),  # what comes back is of a version that never changes
             changes=Changes(
                 removes=frozenset(self.removes["path"].to_pylist()),
                 sources={row["path"]: Source(row, BitMap64()) for row in files},

@@ -26,6 +26,7 @@ from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.rename_and_drop_columns import DropColumns, RenameColumn
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.maintenance.restore import METRICS, Restore, RestoreResult
+from anabranch.testing import at_phase
 from tests.support.patience import a_tick
 from tests.support.worlds import World, assert_others_agree, table_path
 
@@ -527,3 +528,34 @@ def test_the_function_needs_no_spark(world: World) -> None:
     world.create(ROWS).delete("id = 1")
     a_tick(10)
     assert anabranch.restore(world.path, version=0).metrics["numRestoredFiles"] == 1
+
+
+# -- redo --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["WriteSerializable", "Serializable"])
+@pytest.mark.parametrize("other", ["an update", "an append", "an update of new columns"])
+def test_under_redo_a_restore_runs_again_behind_others(world: World, other: str, level: str) -> None:
+    world.create(ROWS, anabranch_conflictResolution="redo", delta_isolationLevel=level)
+    world.update("id = 1", x=5)
+    if other == "an update of new columns":
+        AddColumns(world.path, (NewColumn(Field("y", "long")),)).run()
+
+    def write() -> None:
+        world.append({"id": 9, "x": 9}) if other == "an append" else world.update("id = 2", x=7)
+
+    with at_phase("staged", write):
+        committed = restore(world, 0).committed
+    is_before = other == "an append" and level == "WriteSerializable"
+    assert world.rows() == [*ROWS, *([{"id": 9, "x": 9}] if is_before else [])]
+    assert committed is not None
+    assert committed.metrics.get("numRedoneRuns") == (None if is_before else 1)
+
+
+def test_a_restore_is_refused_behind_a_change_of_the_columns_all_the_same(world: World) -> None:
+    world.create(ROWS, anabranch_conflictResolution="redo")
+    world.update("id = 1", x=5)
+    added = AddColumns(world.path, (NewColumn(Field("y", "long")),))
+    with pytest.raises(errors.MetadataChangedException), at_phase("staged", lambda: added.run()):
+        restore(world, 0)
