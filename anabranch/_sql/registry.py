@@ -248,7 +248,10 @@ Redoable = (
     | row_values.TruncateTable
     | row_values.UpdateRows
 )
-"""Statements that are one transaction on the rows of one table, so that each may run again as a whole."""
+"""Statements that are one transaction on the rows of one table."""
+
+_RunsAgain = Redoable | v.CreateTable
+"""Statements that run again from their text, which reads what is newest by then."""
 
 
 _Shown = (
@@ -287,13 +290,13 @@ def run(statement: Statement, on: StatementContext) -> DataFrame:
         return entry.run(statement, on)
     replaces = isinstance(statement, v.CreateTable) and statement.replaces
     with honour_settings(on.spark, "REPLACE" if replaces else entry.verb):
-        if not isinstance(statement, Redoable) or on.frames:  # frames hold the rows of their own versions
+        if not isinstance(statement, _RunsAgain) or on.frames:  # frames hold the rows of their own versions
             return entry.run(statement, on)
         return _run_again(entry.run, statement, on)
 
 
 def _run_again(
-    run_once: Callable[[Any, StatementContext], DataFrame], statement: Redoable, on: StatementContext
+    run_once: Callable[[Any, StatementContext], DataFrame], statement: _RunsAgain, on: StatementContext
 ) -> DataFrame:
     """Run a statement; a further run reads what is newest by then."""
     return rerun_statement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch._spark.engine import SparkEngine
+from anabranch._transaction.own_commits import another_program
 from anabranch.commands.dml.write import Write
 from anabranch.testing import at_phase
 
@@ -60,3 +62,74 @@ def test_the_builders_run_again_too(spark: SparkSession, path: str) -> None:
     with at_phase("staged", lambda: add_ten(path)):
         table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"n": "n + 1"}).execute()
     assert rows(spark, path)[1] == (1, 22)
+
+
+def append_nine(path: str) -> None:
+    anabranch.append(path, [{"id": 9, "n": 9}])
+
+
+@pytest.mark.parametrize("other", [add_ten, append_nine], ids=["an update", "an append"])
+def test_a_replaced_table_is_computed_again_from_its_newest_rows(
+    spark: SparkSession, path: str, other: Callable[[str], None]
+) -> None:
+    table, keeps = f"delta.`{path}`", "TBLPROPERTIES ('anabranch.conflictResolution' = 'redo')"
+    with at_phase("staged", lambda: other(path)):
+        anabranch.sql(spark, f"CREATE OR REPLACE TABLE {table} {keeps} AS SELECT id, n + 1 AS n FROM {table}")
+    expected = [(0, 1), (1, 11), (2, 1), (3, 1)] if other is add_ten else [*((i, 1) for i in range(4)), (9, 10)]
+    assert rows(spark, path) == expected
+    with at_phase("staged", lambda: other(path)):
+        anabranch.sql(spark, f"REPLACE TABLE {table} (id BIGINT, n BIGINT) {keeps}")
+    assert rows(spark, path) == []
+    assert anabranch.history(path, 1)[0]["operationMetrics"]["numRedoneRuns"] == "1"
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE OR REPLACE TABLE {} AS SELECT * FROM read_before",
+        "INSERT OVERWRITE {} SELECT * FROM read_before",
+        "MERGE INTO {} t USING read_before s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
+    ],
+    ids=["replace", "overwrite", "merge"],
+)
+def test_a_view_of_rows_that_were_read_before_is_as_old_in_another_run_so_the_statement_is_refused(
+    spark: SparkSession, path: str, statement: str
+) -> None:
+
+    def others_add_ten() -> None:
+        with another_program():
+            add_ten(path)
+
+    anabranch.read(spark, path).createOrReplaceTempView("read_before")
+    try:
+        with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", others_add_ten):
+            anabranch.sql(spark, statement.format(f"delta.`{path}`"))
+    finally:
+        spark.catalog.dropTempView("read_before")
+    assert rows(spark, path) == [(0, 0), (1, 10), (2, 0), (3, 0)]
+
+
+def test_a_restore_and_a_change_of_the_columns_run_again(spark: SparkSession, path: str) -> None:
+    add_ten(path)
+    with at_phase("staged", lambda: add_ten(path)):
+        anabranch.sql(spark, f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 0")
+    with at_phase("staged", lambda: append_nine(path)):
+        anabranch.sql(spark, f"ALTER TABLE delta.`{path}` ADD COLUMN more STRING")
+    with at_phase("staged", lambda: add_ten(path)):
+        DeltaTable.forPath(spark, path).restoreToVersion(0)
+    assert rows(spark, path) == [(0, 0), (1, 0), (2, 0), (3, 0)]
+
+
+def test_an_insert_of_several_tables_runs_each_of_them_again_unless_it_reads_that_table(
+    spark: SparkSession, path: str, tmp_path: Path
+) -> None:
+    source = f"{tmp_path}/source"
+    anabranch.append(source, [{"id": 1, "n": 1}])
+    both = f"INSERT OVERWRITE TABLE delta.`{path}` SELECT * INSERT INTO delta.`{source}` SELECT id + 1, n"
+    with at_phase("staged", lambda: add_ten(path)):
+        anabranch.sql(spark, f"FROM delta.`{source}` {both}")
+    assert rows(spark, path) == [(1, 1)]
+    assert rows(spark, source) == [(1, 1), (2, 1)]
+    with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: add_ten(path)):
+        anabranch.sql(spark, f"FROM delta.`{path}` {both}")
