@@ -50,7 +50,7 @@ class _Runs:
 _current: ContextVar[_Runs | None] = ContextVar("anabranch_redone_runs", default=None)
 
 
-def with_redone_runs(ours: Transaction, _: Runtime | None = None) -> Transaction:
+def with_redone_runs(ours: Transaction) -> Transaction:
     """Ours with metrics of the runs of its command that were refused before; unchanged in a first run."""
     runs = _current.get()
     if runs is None or not runs.count or open_transaction() is not None:

@@ -116,7 +116,10 @@ class StatementGroup:
             self.changed_store = log.store
             self.committed = self._commit(opened, log)
         else:
-            self.committed = rerun(lambda: self._commit(opened, log), again, log.snapshot, self.runtime)
+            try:
+                self.committed = rerun(lambda: self._commit(opened, log), again, log.snapshot, self.runtime)
+            except _NotRedone as noticed:
+                raise noticed.conflict from None
         if self.engine is not None:
             compact_after(self.committed, opened.base(opened.table), log, self.engine, self.runtime)
         return self.committed
@@ -138,7 +141,7 @@ class StatementGroup:
             statements = [part.ours for part in parts]
             ours = join_statements(base, statements, queries, str(self.runtime.new_id()), handler.find)
             ours, handler.feed_files = join_feeds(ours, parts, self.engine)
-            ours = with_redone_runs(ours, self.runtime)
+            ours = with_redone_runs(ours)
             opened.make_durable(log.store, handler.names_to_keep(ours))
             reach("staged")
         except BaseException:
@@ -161,16 +164,24 @@ class StatementGroup:
             for statement in statements:
                 following = statement.again(conflict, opened.present(opened.table))
                 if following is None:
-                    raise conflict
+                    raise _NotRedone(conflict)
                 opened.run(following, statement.again)
                 if opened.statements[-1].counts != statement.counts:
-                    raise conflict
+                    raise _NotRedone(conflict)
         except BaseException:
             _give_up(opened)
             raise
         finally:
             enter(before)
         return opened
+
+
+class _NotRedone(Exception):
+    """The program would notice that the statements run again, so that their conflict is raised."""
+
+    def __init__(self, conflict: DeltaConcurrentModificationException) -> None:
+        super().__init__(str(conflict))
+        self.conflict = conflict
 
 
 def _give_up(opened: OpenTransaction) -> None:
