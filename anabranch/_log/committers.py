@@ -84,12 +84,13 @@ class PrivateCommitter:
 
     Attributes:
         base: the newest version of the folder that is visible.
+        base_entry: the file that has it, a commit or a checkpoint.
         newest_snapshot: the newest snapshot that was read through it.
         unsynced: data files that need not be durable before their transaction is committed.
     """
 
-    def __init__(self, base: int, id_: str, now_ms: Callable[[], int]) -> None:
-        self.base, self.newest_snapshot = base, cast(Any, None)
+    def __init__(self, base: int, base_entry: Entry, id_: str, now_ms: Callable[[], int]) -> None:
+        self.base, self.base_entry, self.newest_snapshot = base, base_entry, cast(Any, None)
         self.unsynced: list[str] = []
         self._id, self._now_ms, self._puts = id_, now_ms, 0
         self._commits: list[tuple[Entry, bytes]] = []
@@ -166,12 +167,14 @@ class _View:
         return cast("Entry | None", super().head(name))  # type: ignore[misc]
 
     def list_from(self, start: str) -> list[Entry]:
-        listing: list[Entry] = super().list_from(start)  # type: ignore[misc]
         if not start.startswith(f"{FOLDER}/"):
-            return listing
-        visible = [entry for entry in listing if not self.committer.hides(entry.name)]
-        own = [entry for entry in self.committer.tail(self.committer.base) if entry.name >= start]
-        return sorted([*visible, *own])
+            return cast("list[Entry]", super().list_from(start))  # type: ignore[misc]
+        committer = self.committer
+        if start >= first_name(committer.base):  # of the folder only the base is visible there, and it is known
+            visible = [committer.base_entry]
+        else:
+            visible = [entry for entry in super().list_from(start) if not committer.hides(entry.name)]  # type: ignore[misc]
+        return sorted(entry for entry in [*visible, *committer.tail(committer.base)] if entry.name >= start)
 
     def put_if_absent(self, name: str, data: bytes) -> None:
         version = commit_version(name)

@@ -97,7 +97,8 @@ class OpenTransaction:
             if base is None:
                 return store
             self._bases[store.url] = base
-            committer = PrivateCommitter(base.version, str(self.runtime.new_id()), self.runtime.now_ms)
+            private_id, newest = str(self.runtime.new_id()), base.segment.newest
+            committer = PrivateCommitter(base.version, newest, private_id, self.runtime.now_ms)
             self._committers[store.url] = committer
             committer.newest_snapshot = base.through(view_through(store, committer))
         return view_through(store, self._committers[store.url])
@@ -152,6 +153,11 @@ class OpenTransaction:
         committer = private_committer(snapshot.store)
         if committer is not None and not self._is_running and snapshot.version >= committer.base:
             self.queries.append(query)
+
+    def new_paths(self, table: str) -> Iterator[str]:
+        """The paths of the files that statements have added to a table."""
+        for part in self.parts if table == self.table else ():
+            yield from part.ours.changes.adds["path"].to_pylist()
 
     def make_durable(self, store: Store, names: Collection[str]) -> None:
         """Make those of these data files durable that were not when they were written. Raises StoreError: one of them

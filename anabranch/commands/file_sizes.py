@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from anabranch._log.file_locations import locate_in_store
 from anabranch._storage.contract import Store
 from anabranch._storage.sizes import NO_FILE, sizes
+from anabranch._transaction.open_transaction import open_transaction
 from anabranch.errors import MissingDataFile
 
 _ODD = re.compile(r"[%:]|\.\.|//|\n/|\n(?=\n)")
@@ -23,18 +24,31 @@ _ODD = re.compile(r"[%:]|\.\.|//|\n/|\n(?=\n)")
 
 
 def check_sizes(store: Store, files: pa.Table, version: int | None = None) -> None:
-    """Raises an error unless these files, with columns ``path`` and ``size``, have these sizes in the store.
+    """Raises an error unless these files, with columns ``path`` and ``size``, have these sizes in the store. The
+    statements of one transaction check each file once.
 
     Raises:
         MissingDataFile: a file has another size. CorruptLog: the log contains an invalid path. StoreError: the store
         failed. UnknownStore, FileOutsideTable: a path names no store, or one that is not allowed.
     """
-    with_size = files.select(["path", "size"]).filter(pc.is_valid(files["size"]))
+    with_size = _unchecked(files.select(["path", "size"]).filter(pc.is_valid(files["size"])), store)
     paths, logged = with_size["path"].to_pylist(), with_size["size"].to_pylist()
     for path, size, actual in zip(paths, logged, _find_sizes(store, paths), strict=True):
         if actual is not None and (actual != size or actual == 0):
             facts = {"size": size, "found": actual, "version": version}
             raise MissingDataFile(table=store.url, file=path, reason=_why(size, actual), **facts)
+
+
+def _unchecked(files: pa.Table, store: Store) -> pa.Table:
+    """The files that no earlier statement of this thread's open transaction has checked or written."""
+    transaction = open_transaction()
+    if transaction is None:
+        return files
+    checked: set[tuple[str, str]] = transaction.shared.setdefault(check_sizes, set())
+    checked.update((store.url, path) for path in transaction.new_paths(store.url))
+    fresh = [(store.url, path) not in checked for path in files["path"].to_pylist()]
+    checked.update((store.url, path) for path in files["path"].to_pylist())
+    return files.filter(pa.array(fresh, pa.bool_()))
 
 
 def _why(size: int, actual: int) -> str:

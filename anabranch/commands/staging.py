@@ -134,7 +134,8 @@ class Staging:
         except NotFound:
             self.check_alive()
             raise
-        self.check_alive()
+        if not self.part:  # a shared job is looked at once, before its transaction is committed
+            self.check_alive()
         return files
 
     def _collect_changes(self, metadata: Metadata, collected_paths: set[str]) -> pa.Table:

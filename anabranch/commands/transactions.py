@@ -143,6 +143,7 @@ class StatementGroup:
             ours, handler.feed_files = join_feeds(ours, parts, self.engine)
             ours = with_redone_runs(ours)
             opened.make_durable(log.store, handler.names_to_keep(ours))
+            handler.check_alive()
             reach("staged")
         except BaseException:
             handler.discard()
@@ -207,6 +208,10 @@ class JoinedHandler:
     ) -> None:
         self._base, self._parts, self._queries, self._engine, self._job = base, parts, queries, engine, job
         self.leftovers, self.feed_files = list[str](), list[str]()
+
+    def check_alive(self) -> None:
+        """Raises StagedFilesVacuumed: a VACUUM counted the statements' job as dead."""
+        self._job.check_alive()
 
     def names_to_keep(self, ours: Transaction) -> list[str]:
         """The names of the staged files that the joined transaction has; the others become ``leftovers``."""
