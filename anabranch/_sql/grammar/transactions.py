@@ -59,7 +59,8 @@ def transaction_text(text: str) -> TransactionText | None:
     """
     if _MAY_BE.search(text) is None:
         return None
-    words = [word(token) for token in TokenizedText(text).tokens if word(token)]
+    words = [word(token) for token in TokenizedText(text).tokens]
+    words = words[:-1] if words[-1:] == [";"] else words
     if words[:2] == ["BEGIN", "ATOMIC"]:
         return _atomic(text)
     if words == ["BEGIN", "TRANSACTION"]:
@@ -71,7 +72,7 @@ def transaction_text(text: str) -> TransactionText | None:
 def _atomic(text: str) -> Atomic:
     """Parse a block."""
     tokens = TokenizedText(text).tokens
-    *statements, last = scripts.split(text[tokens[1].end + 1 :])
+    *statements, last = scripts.split(text[tokens[1].end + 1 :]) or [""]
     if [word(token) for token in TokenizedText(last).tokens] != ["END"]:
         reason = "BEGIN ATOMIC goes on to an END after the last semicolon."
         raise SqlSyntaxError(near="end of input", reason=reason, excerpt="")
