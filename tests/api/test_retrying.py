@@ -164,7 +164,7 @@ LATER = [
 ]
 
 
-@pytest.mark.parametrize("work", LATER, ids=repr)
+@pytest.mark.parametrize("work", LATER, ids=range(len(LATER)))
 def test_a_function_that_runs_only_after_its_call_is_refused(work: Any) -> None:
     """Its errors would come when nobody retries any more."""
     for refused in (lambda: anabranch.retrying(work), lambda: anabranch.retrying(attempts=2)(work)):
