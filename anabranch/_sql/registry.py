@@ -274,9 +274,10 @@ def check_inside(statement: Statement) -> None:
     """
     if open_transaction() is None or isinstance(statement, Query | Redoable | _Shown):
         return
-    words = entry_of(statement).words.replace(_TABLE, " ")
-    reason = f"a transaction of several statements takes queries, INSERT, UPDATE, DELETE and MERGE, not {words}."
-    raise NotInTransaction(what=words, table="", reason=reason)
+    entry = entry_of(statement)
+    what = entry.verb or entry.words.partition(" ")[0]
+    reason = "a transaction of several statements takes queries, INSERT, UPDATE, DELETE and MERGE, and nothing else."
+    raise NotInTransaction(what=what, table="", reason=reason)
 
 
 def run(statement: Statement, on: StatementContext) -> DataFrame:

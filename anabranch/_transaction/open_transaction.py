@@ -10,7 +10,9 @@ changed, and any other change is refused by name; what is not committed leaves n
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,7 +23,7 @@ from anabranch._log.committers import PrivateCommitter, folder_of, private_commi
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.predicates import Predicate
+from anabranch._protocol.predicates import Always, Predicate
 from anabranch._storage.contract import Store
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.retry import Runtime
@@ -30,7 +32,7 @@ from anabranch.errors import DeltaConcurrentModificationException, NotInTransact
 
 T = TypeVar("T")
 _ROW_COUNT = re.compile("num(?:Updated|Deleted|Source)Rows|numTargetRows(?!Copied)[A-Z][A-Za-z]*")
-OPERATIONS = frozenset({"WRITE", "UPDATE", "DELETE", "MERGE"})
+OPERATIONS = frozenset({"WRITE", "UPDATE", "DELETE", "MERGE", "TRUNCATE"})
 """The operations of statements that may stand inside, as their commits name them."""
 
 
@@ -78,6 +80,7 @@ class OpenTransaction:
         statements: the statements, also those that changed nothing.
         queries: what the program has read besides.
         shared: what commands keep for all statements together, such as their job.
+        has_ended: whether it was committed or given up, wherever that was.
     """
 
     runtime: Runtime
@@ -86,9 +89,23 @@ class OpenTransaction:
     statements: list[Statement] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
     shared: dict[Any, Any] = field(default_factory=dict, repr=False)
+    has_ended: bool = False
     _is_running: bool = False
+    _place: tuple[int, int] = field(default_factory=lambda: _place(), repr=False)
     _committers: dict[str, PrivateCommitter] = field(default_factory=dict, repr=False)
     _bases: dict[str, Snapshot] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread, and the process, that opened it: contexts are copied to other threads, and a fork
+        has all of them, but a transaction belongs to one.
+        """
+        return self._place == _place()
+
+    @property
+    def process(self) -> int:
+        """The process that opened it."""
+        return self._place[0]
 
     def view(self, store: Store) -> Store:
         """The store with the log as this transaction sees it; the store itself where there is no table."""
@@ -116,7 +133,7 @@ class OpenTransaction:
         changes, declarations = ours.changes, ours.declarations
         reason = None
         if ours.info.operation not in OPERATIONS or not changes.data_change or changes.means_files:
-            reason = f"{ours.info.operation} cannot be part of a transaction of several statements"
+            reason = "it cannot be part of a transaction of several statements"
         elif ours.base is None or private_committer(log.store) is None:
             reason = "a table cannot be created inside a transaction"
         elif declarations.metadata is not None or declarations.protocol is not None or declarations.domains:
@@ -124,11 +141,12 @@ class OpenTransaction:
         elif self.table not in (None, ours.table):
             reason = f"the transaction changes the table at {self.table}, and a transaction covers one table"
         if reason is not None:
-            raise NotInTransaction(what=ours.info.operation, table=ours.table, reason=f"{reason}.")
+            what = ours.info.operation.removesuffix(" START")
+            raise NotInTransaction(what=what, table=ours.table, reason=f"{reason}.")
 
     def run(self, work: Callable[[], T], again: Again) -> T:
         """Run one statement; of statements inside a statement only the outer one counts. One that fails has done
-        nothing.
+        nothing, but its failure may depend on any row.
         """
         if self._is_running:
             return work()
@@ -136,12 +154,31 @@ class OpenTransaction:
         try:
             result = work()
         except BaseException:
-            self.take_back(count)
+            self._is_running = False
+            self._fail(count, len(self.statements))
             raise
         finally:
             self._is_running = False
         self.statements.append(Statement(again, [_row_counts(part.ours) for part in self.parts[count:]]))
         return result
+
+    def run_together(self, work: Callable[[], None]) -> None:
+        """Run several statements of which all take effect, or none."""
+        parts, statements = len(self.parts), len(self.statements)
+        try:
+            work()
+        except BaseException:
+            self._fail(parts, statements)
+            raise
+
+    def _fail(self, parts: int, statements: int) -> None:
+        """Take back what a failed statement has done; whatever it has read stays read."""
+        self.take_back(parts)
+        del self.statements[statements:]
+        for table in self._committers:
+            snapshot = self.present(table)
+            files = frozenset(snapshot.files["path"].to_pylist())
+            self.note_query(snapshot, Query(table, Always(True), files))
 
     def add(self, part: Part) -> None:
         """Note a statement that the private log has, or that has only read."""
@@ -183,9 +220,21 @@ def _row_counts(ours: Transaction) -> dict[str, int]:
 _current: ContextVar[OpenTransaction | None] = ContextVar("anabranch_open_transaction", default=None)
 
 
+def _place() -> tuple[int, int]:
+    """This process, and this thread in it."""
+    return os.getpid(), threading.get_ident()
+
+
 def open_transaction() -> OpenTransaction | None:
     """The open transaction of this thread, if there is one."""
-    return _current.get()
+    transaction = _current.get()
+    return transaction if transaction is not None and transaction.is_here and not transaction.has_ended else None
+
+
+def uncommitted_paths(table: str) -> frozenset[str]:
+    """The paths of the files that this thread's open transaction has added to a table, which have no row ids yet."""
+    transaction = open_transaction()
+    return frozenset() if transaction is None else frozenset(transaction.new_paths(table))
 
 
 def enter(transaction: OpenTransaction | None) -> OpenTransaction | None:

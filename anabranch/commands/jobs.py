@@ -12,6 +12,7 @@ import logging
 from dataclasses import dataclass, field
 
 from anabranch._log.committers import folder_of, private_committer
+from anabranch._protocol.change_feed import FOLDER as CHANGE_FOLDER
 from anabranch._storage.contract import Store
 from anabranch._storage.trees import remove_empty_tree
 from anabranch._transaction.open_transaction import OpenTransaction, open_transaction
@@ -82,7 +83,8 @@ class Job:
                 self.store.delete(self._marker("started"))
             if beaten:
                 self.store.delete(self._marker("beating"))
-            remove_empty_tree(self.store, self.folder)
+            for folder in (self.folder, f"{CHANGE_FOLDER}/{self.folder}"):
+                remove_empty_tree(self.store, folder)
         except StoreError as error:
             _logger.warning("%s, which nothing names, was left in %s: %s", self.folder, self.store.url, error)
 

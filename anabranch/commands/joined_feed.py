@@ -30,6 +30,7 @@ from anabranch._transaction.open_transaction import Part
 from anabranch._transaction.transaction import Transaction
 from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.engine import Engine
+from anabranch.commands.jobs import Job
 from anabranch.commands.staging import Staging
 from anabranch.errors import NotInTransaction
 
@@ -40,13 +41,16 @@ Key = tuple[Any, ...]
 """A row by its values and those of its partition: equal rows may stand for each other in a feed."""
 
 
-def join_feeds(ours: Transaction, parts: Sequence[Part], engine: Engine | None) -> tuple[Transaction, list[str]]:
+def join_feeds(
+    ours: Transaction, parts: Sequence[Part], engine: Engine | None, job: Job
+) -> tuple[Transaction, list[str]]:
     """The joined transaction with the change data of all its statements; and the names of the files that were written
     for it, which no commit has if it fails.
 
     Args:
         ours: with the change data files of all statements.
         engine: records changes of statements that needed no such files by themselves.
+        job: the job of all statements, in whose folder new files are written.
 
     Raises:
         NotInTransaction: too many rows would have to be folded.
@@ -55,11 +59,11 @@ def join_feeds(ours: Transaction, parts: Sequence[Part], engine: Engine | None) 
     assert base is not None, "statements change a table that is there"
     if len(parts) < 2 or not records_changes(base.metadata) or not len(ours.changes.change_files):
         return ours, []
-    feeds = [_record(part.ours, base, engine) for part in parts]
+    feeds = [_record(part.ours, base, engine, job) for part in parts]
     if not _changes_own_rows(parts):
         return _with_change_files(ours, pa.concat_tables(feeds)), _names(feeds)
     folded = _Feeds.read(base, parts, feeds).fold()
-    written = files_table(list(_write(folded, base, ours.txn_id)))
+    written = files_table(list(_write(folded, base, job)))
     return _with_change_files(ours, written), [*_names(feeds), *_names([written])]
 
 
@@ -81,7 +85,7 @@ def _changes_own_rows(parts: Sequence[Part]) -> bool:
     return False
 
 
-def _record(statement: Transaction, base: Snapshot, engine: Engine | None) -> pa.Table:
+def _record(statement: Transaction, base: Snapshot, engine: Engine | None, job: Job) -> pa.Table:
     """The change data files of a statement; one that needed none gets them now."""
     changes = statement.changes
     if len(changes.change_files) or not (statement.touched_paths or len(changes.adds)):
@@ -89,7 +93,8 @@ def _record(statement: Transaction, base: Snapshot, engine: Engine | None) -> pa
     if engine is None:
         reason = "the changes of several statements are recorded together, which takes an engine for rows."
         raise NotInTransaction(what=statement.info.operation, table=base.table, reason=reason)
-    staging = Staging(base.store, statement.txn_id)
+    staging = Staging(base.store, statement.txn_id, job=job)
+    staging.start()
     recorder = ChangeRecorder(base, base.metadata, engine, staging)
     for path in sorted(statement.touched_paths):
         source = changes.sources[path]
@@ -204,12 +209,12 @@ def _read(base: Snapshot, file: FileRow) -> pa.Table:
 
 
 def _write(
-    changes: Iterable[tuple[tuple[tuple[str, str | None], ...], pa.Table]], base: Snapshot, txn_id: str
+    changes: Iterable[tuple[tuple[tuple[str, str | None], ...], pa.Table]], base: Snapshot, job: Job
 ) -> Iterator[Mapping[str, Any]]:
     """Write a file of change data for each partition."""
-    codec = rules_of(base.metadata).codec
+    codec, folder = rules_of(base.metadata).codec, f"{FOLDER}/{job.folder}/{job.next_part()}"
     for number, (partition, rows) in enumerate(changes):
-        name = f"{FOLDER}/job-{txn_id}/part-{number:05d}-{txn_id}.{codec}.parquet"
+        name = f"{folder}/part-{number:05d}-{job.id}.{codec}.parquet"
         data = parquet_bytes(rows, codec)
         base.store.put(name, data)
         yield {"path": encode(name), "partitionValues": list(partition), "size": len(data), "modificationTime": 0}

@@ -62,13 +62,13 @@ class Staging:
     store: Store
     txn_id: str
     beat_seconds: float = EVERY_SECONDS
-    job: Job = field(init=False, repr=False)
+    job: Job = field(default=None, repr=False)  # type: ignore[assignment]
     part: str = field(init=False, repr=False)
     _started: bool = field(default=False, init=False, repr=False)
     _noted: dict[str, WrittenFiles] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shared = shared_job(self.store)
+        shared = self.job or shared_job(self.store)
         self.job = shared or Job(self.store, self.txn_id, self.beat_seconds)
         self.part = "" if shared is None else shared.next_part()
 

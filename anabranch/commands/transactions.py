@@ -14,6 +14,7 @@ Source: docs/concepts/transactions.md.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -78,7 +79,7 @@ class StatementGroup:
         """
         if open_transaction() is not None:
             reason = "this thread has an open transaction; commit it or roll it back first."
-            raise NotInTransaction(what="BEGIN", table=str(table or ""), reason=reason)
+            raise NotInTransaction(what="Another transaction", table=str(table or ""), reason=reason)
         self._open = OpenTransaction(self.runtime)
         if table is not None:
             self._open.table = _bind(self._open, open_log(table, storage_options))
@@ -88,7 +89,7 @@ class StatementGroup:
 
     def roll_back(self) -> None:
         """Give all up. Does nothing where it is not open."""
-        if (opened := self._close()) is not None:
+        if (opened := self._close(commits=False)) is not None:
             _give_up(opened)
 
     def commit(self) -> CommitResult | None:
@@ -98,7 +99,7 @@ class StatementGroup:
             DeltaConcurrentModificationException: it conflicts with a winner; nothing of it is visible.
             CommitOutcomeUnknown: the store did not answer.
         """
-        opened = self._close()
+        opened = self._close(commits=True)
         if opened is None or all(part.version is None for part in opened.parts):
             if opened is not None:
                 _give_up(opened)
@@ -124,12 +125,22 @@ class StatementGroup:
             compact_after(self.committed, opened.base(opened.table), log, self.engine, self.runtime)
         return self.committed
 
-    def _close(self) -> OpenTransaction | None:
+    def _close(self, *, commits: bool) -> OpenTransaction | None:
+        """End the open transaction; where another thread or process than its own does, nothing is committed."""
         opened, self._open = self._open, None
-        if opened is not None:
-            self._muted.close()
-            enter(None)
-        return opened
+        if opened is None or opened.is_here:
+            if opened is not None:
+                opened.has_ended = True
+                self._muted.close()
+                enter(None)
+            return opened
+        if os.getpid() == opened.process:
+            opened.has_ended = True
+            _give_up(opened)
+        if commits:
+            reason = "another thread or process than its own has ended it; nothing of it is committed here."
+            raise NotInTransaction(what="The end of a transaction", table=opened.table or "", reason=reason)
+        return None
 
     def _commit(self, opened: OpenTransaction, log: Log) -> CommitResult:
         """Join the statements, and place them behind their winners."""
@@ -140,7 +151,7 @@ class StatementGroup:
         try:
             statements = [part.ours for part in parts]
             ours = join_statements(base, statements, queries, str(self.runtime.new_id()), handler.find)
-            ours, handler.feed_files = join_feeds(ours, parts, self.engine)
+            ours, handler.feed_files = join_feeds(ours, parts, self.engine, handler.job)
             ours = with_redone_runs(ours)
             opened.make_durable(log.store, handler.names_to_keep(ours))
             handler.check_alive()
@@ -206,12 +217,12 @@ class JoinedHandler:
     def __init__(
         self, base: Snapshot, parts: Sequence[Part], queries: Sequence[Query], engine: Engine | None, job: Job
     ) -> None:
-        self._base, self._parts, self._queries, self._engine, self._job = base, parts, queries, engine, job
+        self._base, self._parts, self._queries, self._engine, self.job = base, parts, queries, engine, job
         self.leftovers, self.feed_files = list[str](), list[str]()
 
     def check_alive(self) -> None:
         """Raises StagedFilesVacuumed: a VACUUM counted the statements' job as dead."""
-        self._job.check_alive()
+        self.job.check_alive()
 
     def names_to_keep(self, ours: Transaction) -> list[str]:
         """The names of the staged files that the joined transaction has; the others become ``leftovers``."""
@@ -277,11 +288,11 @@ class JoinedHandler:
         for part in self._parts:
             part.handler.discard()
         remove(self._base.store, self.feed_files)
-        self._job.discard()
+        self.job.discard()
 
     def finish(self) -> None:
         """Close the staging of each statement, and remove the files that came and went inside."""
         for part in self._parts:
             part.handler.finish()
-        self._job.finish()
+        self.job.finish()
         remove(self._base.store, self.leftovers)

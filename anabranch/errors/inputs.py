@@ -446,7 +446,7 @@ class NotInTransaction(InputError):
 
     condition = "NOT_SUPPORTED_IN_TRANSACTION"
     sql_state = "0A000"
-    template = "{what} cannot run here, in a transaction of several statements or without one: {reason}"
+    template = "{what} is refused: {reason}"
 
 
 class UnsupportedCommand(InputError):

@@ -135,3 +135,16 @@ def test_an_end_without_a_beginning_is_refused(spark: SparkSession, statement: s
 def test_a_block_does_not_decide_what_runs(spark: SparkSession, table: str) -> None:
     with pytest.raises(errors.NotBuilt, match="IF"):
         run(spark, f"BEGIN ATOMIC IF 1 = 1 THEN DELETE FROM {table}; END IF; END")
+
+
+def test_a_block_inside_a_transaction_takes_effect_as_a_whole_or_not_at_all(spark: SparkSession, table: str) -> None:
+    run(spark, "BEGIN TRANSACTION", f"UPDATE {table} SET n = 1 WHERE id = 0")
+    with pytest.raises(errors.UnknownColumn):
+        run(spark, f"BEGIN ATOMIC UPDATE {table} SET n = 99 WHERE id = 1; UPDATE {table} SET nope = 1; END")
+    run(spark, f"BEGIN ATOMIC UPDATE {table} SET n = 2 WHERE id = 2; DELETE FROM {table} WHERE id = 7; END", "COMMIT")
+    assert rows(spark, table) == [(0, 1), (1, 100), (2, 2)]
+
+
+def test_truncate_may_stand_inside(spark: SparkSession, table: str) -> None:
+    run(spark, f"BEGIN ATOMIC TRUNCATE TABLE {table}; INSERT INTO {table} VALUES (5, 5); END")
+    assert rows(spark, table) == [(5, 5)]

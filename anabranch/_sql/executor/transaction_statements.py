@@ -66,8 +66,8 @@ def _end(*, commits: bool) -> None:
 
 def _run_block(block: Atomic, on: StatementContext, run_text: Callable[[str], Any]) -> None:
     """Run a block; inside a transaction it is a part of that one. Under ``redo`` it runs again from its text."""
-    if open_transaction() is not None:
-        _run_all(block, run_text)
+    if (transaction := open_transaction()) is not None:
+        transaction.run_together(lambda: _run_all(block, run_text))
         return
     group = StatementGroup(on.engine, is_script=True)
 

@@ -46,6 +46,7 @@ from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_rows import NewRows, StagedRows
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.engine import Engine
+from anabranch.commands.jobs import shared_job
 from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.staging import describe_file, remove
@@ -134,10 +135,16 @@ class _ArrowRows(NewRows):
     def __init__(self, rows: pa.Table, log: Log, runtime: Runtime) -> None:
         self._rows, self._log, self._runtime = rows, log, runtime
         self._names: list[str] = []
+        self._job = shared_job(log.store)
+        self._folder = [] if self._job is None else [self._job.folder, self._job.next_part()]
         self._writer = str(runtime.new_id())
 
     def stage(self, metadata: Metadata) -> StagedRows:
-        """Put the files of the rows, fitted to the table."""
+        """Put the files of the rows, fitted to the table; those of a statement among several into the folder of its
+        job, so that VACUUM spares them.
+        """
+        if self._job is not None:
+            self._job.start()
         schema, table = metadata.schema, self._log.table
         rows = fit_to_rules(table, self._with_identity_values(schema), schema, rules_of(metadata))
         identity = IdentityUse(frozenset({self._writer}), provided_columns(schema, self._rows.column_names))
@@ -180,7 +187,13 @@ class _ArrowRows(NewRows):
         remove(self._log.store, self._names)
 
     def _name(self, values: Mapping[str, str | None], metadata: Metadata, codec: str) -> str:
-        return "/".join([*self._folders(values, metadata), f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet"])
+        return "/".join(
+            [
+                *self._folder,
+                *self._folders(values, metadata),
+                f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet",
+            ]
+        )
 
     def _write_one(
         self, name: str, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata, codec: str

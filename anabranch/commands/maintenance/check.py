@@ -34,9 +34,11 @@ from anabranch._protocol.features.table_features import active, reader_features,
 from anabranch._protocol.in_commit_timestamps import boundary
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._storage.store_settings import bind_context
+from anabranch._transaction.open_transaction import uncommitted_paths
 from anabranch.commands.ddl.check_identity import values_behind_marks
 from anabranch.commands.maintenance.check_files import Finding, bytes_of, findings_of_file
 from anabranch.commands.opening import Location, open_log
+from anabranch.commands.queries.read import note_whole_table
 from anabranch.commands.watching import track_progress, watch_block
 from anabranch.errors import AnabranchError, CorruptLog, InvalidProperty
 from anabranch.errors.html import ShownAsTable
@@ -82,7 +84,9 @@ def check_table(
     Raises:
         NotATable, CorruptLog, UnsupportedFeature: the version cannot even be opened.
     """
-    return check(open_log(table, storage_options).snapshot(version), deep=deep)
+    snapshot = open_log(table, storage_options).snapshot(version)
+    note_whole_table(snapshot)
+    return check(snapshot, deep=deep)
 
 
 def check(snapshot: Snapshot, *, deep: bool = False) -> Report:
@@ -255,7 +259,8 @@ def _check_row_id_ranges(snapshot: Snapshot, files: list[FileRow]) -> Iterator[F
     is_required = is_enabled(snapshot.metadata)
     if is_required and tracking_columns(snapshot.protocol, snapshot.metadata) is None:
         yield Finding("each file has its row ids", "_delta_log", "the hidden columns of row tracking have no names")
-    for file in files if is_required else ():
+    uncommitted = uncommitted_paths(snapshot.table)
+    for file in (file for file in files if is_required and file["path"] not in uncommitted):
         if file["baseRowId"] is None or file["defaultRowCommitVersion"] is None:
             yield Finding("each file has its row ids", file["path"], "row tracking is enabled, and it has none")
     mark, end, last = _mark(snapshot), NOTHING, ""
@@ -281,8 +286,8 @@ def _check_row_ids_are_unique(snapshot: Snapshot, files: list[FileRow]) -> Itera
     names = tracking_columns(snapshot.protocol, snapshot.metadata)
     if names is None:
         return
-    seen, mark = np.empty(0, np.int64), _mark(snapshot)
-    for file in files:
+    seen, mark, uncommitted = np.empty(0, np.int64), _mark(snapshot), uncommitted_paths(snapshot.table)
+    for file in (file for file in files if file["path"] not in uncommitted):
         ids = _live_ids(snapshot, file, pq.ParquetFile(bytes_of(snapshot, file)), names.row_id)
         duplicates = np.intersect1d(ids, seen)
         if len(duplicates) or len(np.unique(ids)) < len(ids):

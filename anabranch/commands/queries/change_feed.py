@@ -23,6 +23,7 @@ from anabranch.commands.engine import Engine
 from anabranch.commands.field_id_names import is_by_id, layouts_of
 from anabranch.commands.file_sizes import check_sizes
 from anabranch.commands.opening import Location, SecretFree, open_log
+from anabranch.commands.queries.read import note_whole_table
 from anabranch.errors import (
     ChangeFilesMissing,
     ChangeStartAfterLatest,
@@ -70,6 +71,7 @@ class ReadChanges(SecretFree):
         """
         log = open_log(self.table, self.storage_options)
         newest = context.snapshot(log)
+        note_whole_table(newest)
         start, end = self._start(newest), self._end(newest)
         if start is None or (start > newest.version and self.beyond):
             return feed_of(newest, newest.metadata)

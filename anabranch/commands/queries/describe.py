@@ -15,6 +15,7 @@ from anabranch._protocol.features.table_features import describe as describe_pro
 from anabranch._protocol.layout.clustering import sql_names
 from anabranch._protocol.steps import TAG as STEPS
 from anabranch.commands.opening import Location, open_log
+from anabranch.commands.queries.read import note_whole_table
 from anabranch.errors import InvalidOption
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -85,8 +86,9 @@ def history(
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
         raise InvalidOption(option="limit", value=limit, reason="it takes a whole number from 0.")
     log = open_log(table, storage_options)
-    metadata = log.snapshot().metadata
-    rows = []
+    snapshot = log.snapshot()
+    note_whole_table(snapshot)
+    metadata, rows = snapshot.metadata, []
     for entry in log_history(log, limit, metadata):
         tags = entry.info.get("tags")
         info = {**entry.info, "steps": tags.get(STEPS) if isinstance(tags, Mapping) else None}
@@ -111,6 +113,7 @@ def _value_of_type(value: Any, kind: pa.DataType) -> Any:
 def detail(table: Location, storage_options: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The table as it is now, with the columns of `DETAIL`. Raises NotATable: there is no table."""
     snapshot = open_log(table, storage_options).snapshot()
+    note_whole_table(snapshot)
     metadata = snapshot.metadata
     return {
         "format": "delta",

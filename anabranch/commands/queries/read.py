@@ -16,7 +16,7 @@ from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import Always, Predicate, Value
 from anabranch._protocol.schema.types import INTEGERS
 from anabranch._protocol.stats.statistics import num_records
-from anabranch._transaction.open_transaction import Query, open_transaction
+from anabranch._transaction.open_transaction import Query, open_transaction, uncommitted_paths
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, live_rows, open_log
@@ -118,6 +118,11 @@ def files_to_read(snapshot: Snapshot, where: Predicate | None, condition: Condit
     return files
 
 
+def note_whole_table(snapshot: Snapshot) -> None:
+    """As `note_query`, where the program learns something of all rows."""
+    note_query(snapshot, EVERY_ROW, snapshot.files)
+
+
 def note_query(snapshot: Snapshot, where: Predicate, files: pa.Table, condition: Condition | None = None) -> None:
     """Let this thread's open transaction know that its program reads such rows of these files."""
     transaction = open_transaction()
@@ -174,6 +179,7 @@ def row_id_columns(files: FileSet) -> dict[str, str]:
         if files.schema.find(name) is not None:
             reason = f"the table at {files.root} has a column {name} of its own."
             raise InvalidOption(option="row_ids", value=True, reason=reason)
-    for row in files.files.filter(pc.is_null(files.files["baseRowId"])).slice(0, 1).to_pylist():
+    lacking, uncommitted = files.files.filter(pc.is_null(files.files["baseRowId"])), uncommitted_paths(files.root)
+    for row in [row for row in lacking.to_pylist() if row["path"] not in uncommitted][:1]:
         raise CorruptLog(table=files.root, file=row["path"], reason="row tracking is enabled, but it has no row ids.")
     return {files.tracked.row_id: ROW_ID, files.tracked.commit_version: ROW_COMMIT_VERSION}
