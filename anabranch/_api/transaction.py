@@ -6,12 +6,15 @@ Knows only how it is asked for; `anabranch.commands.transactions` does the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from anabranch._api.dials import dials_of
 from anabranch._arrow.backend import ArrowBackend
 from anabranch._arrow.site import site_without_spark
+from anabranch._protocol.dials import Dials
+from anabranch._protocol.session_settings import use_dials
 from anabranch._transaction.commit import CommitResult
 from anabranch.commands.opening import Location, open_log
 from anabranch.commands.transactions import StatementGroup
@@ -33,22 +36,30 @@ class TransactionBlock:
         group: StatementGroup,
         table: Location,
         storage_options: Mapping[str, str] | None,
+        dials: Dials,
         settings: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        self._group, self._table, self._options, self._settings = group, table, storage_options, settings
+        self._group, self._table, self._options = group, table, storage_options
+        self._dials, self._settings, self._scope = dials, settings, ExitStack()
 
     def __enter__(self) -> TransactionBlock:
-        with self._settings():
+        with ExitStack() as scope, self._settings():
+            scope.enter_context(use_dials(self._dials))
             self._group.begin(self._table, self._options)
+            self._scope = scope.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.roll_back()
+        try:
+            if kind is None:
+                self.commit()
+            else:
+                self.roll_back()
+        finally:
+            with suppress(ValueError):  # the block ends in another context than its own, which has no such scope
+                self._scope.close()
 
     @property
     def result(self) -> CommitResult | None:
@@ -67,7 +78,12 @@ class TransactionBlock:
 
 
 def transaction(
-    path_or_name: Location, *, spark: SparkSession | None = None, storage_options: Mapping[str, str] | None = None
+    path_or_name: Location,
+    *,
+    spark: SparkSession | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    isolation_level: str | None = None,
+    conflict_resolution: str | None = None,
 ) -> TransactionBlock:
     """Make the statements of a ``with`` block, on this thread and on one table, one transaction: one version of the
     table, or none.
@@ -81,6 +97,8 @@ def transaction(
         path_or_name: path or URL of the table, or, with a session, its name.
         spark: the session; needed for names, and for change data that only Spark can write.
         storage_options: as in obstore.
+        isolation_level: ``Serializable`` for this transaction, at a table of a weaker level.
+        conflict_resolution: ``file``, ``row`` or ``redo`` for this transaction.
 
     Returns:
         a context manager, whose ``result`` is the commit.
@@ -99,9 +117,10 @@ def transaction(
         >>> txn.result.version
         7
     """
+    dials = dials_of(isolation_level, conflict_resolution)
     if spark is None:
         engine = ArrowBackend(site_without_spark(open_log(path_or_name, storage_options).store))
-        return TransactionBlock(StatementGroup(engine), path_or_name, storage_options)
+        return TransactionBlock(StatementGroup(engine), path_or_name, storage_options, dials)
     check_session("spark", spark)
     from anabranch._api.session_table import find_location
     from anabranch._spark.engine import SparkEngine
@@ -109,4 +128,4 @@ def transaction(
 
     location = find_location(spark, path_or_name, storage_options)
     group = StatementGroup(SparkEngine(spark))
-    return TransactionBlock(group, location, storage_options, lambda: use_session_settings(spark))
+    return TransactionBlock(group, location, storage_options, dials, lambda: use_session_settings(spark))

@@ -467,3 +467,27 @@ def test_a_merge_runs_again_though_it_copies_other_rows_then(make: Make, vectors
     run(table, merge, lambda: add(table, 1, "id = 7"), winner=lambda: table.delete("id = 3"))
     run(table, merge, lambda: add(table, 1, "id = 7"), winner=lambda: add(table, 1))
     assert numbers(table) == [(0, 0), (1, 5), (2, 0), (7, 8)]
+
+
+def test_one_transaction_may_ask_for_a_stronger_level(make: Make) -> None:
+    table = make()
+    theirs = lambda: table.append([{"id": 1, "n": 50}])  # noqa: E731
+
+    def work(level: str | None) -> None:
+        block = anabranch.transaction(path_of(table), isolation_level=level)
+        with at_phase("staged", theirs), block:
+            add(table, 1)
+            add(table, 1, "id = 2")
+
+    work(None)
+    with pytest.raises(errors.ConcurrentAppendException):
+        work("Serializable")
+
+
+def test_one_transaction_may_ask_for_redo(make: Make) -> None:
+    table = make()
+    block = anabranch.transaction(path_of(table), conflict_resolution="redo")
+    with at_phase("staged", lambda: add(table, 10)), block:
+        add(table, 1)
+        add(table, 1, "id = 2")
+    assert numbers(table) == [(0, 0), (1, 11), (2, 1), (3, 0)]
