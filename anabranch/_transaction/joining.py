@@ -57,7 +57,7 @@ def join_statements(
         declarations=Declarations(app_transactions=_join_applications(statements)),
         identity=_join_identity(statements),
     )
-    return replace(joined, statements=len(statements) if not queries else max(len(statements), 2))
+    return replace(joined, statements=max(len(statements), 2))  # the program has seen what a single one reports, too
 
 
 @dataclass

@@ -192,7 +192,8 @@ class Transaction:
         declarations: its changes to the table's state.
         identity: its use of identity values.
         position: its place in the order of versions.
-        statements: how many statements it joins; only a single one can be redone on rows that were added.
+        statements: how many statements it joins; only one that stands alone, and reports when it has been committed,
+            can be redone on rows that were added.
     """
 
     base: Snapshot | None

@@ -271,9 +271,8 @@ class JoinedHandler:
         return handler.matches(candidates) if len(candidates) else {}
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
-        """With a single statement: run it on these rows too."""
-        (part,) = self._parts
-        return part.handler.redo(files, rows)
+        """Never called."""
+        raise AssertionError("statements are redone one after the other, or not at all")
 
     def sample(self, file: FileRow, rows: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """The values of a few rows of a file."""

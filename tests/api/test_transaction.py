@@ -354,6 +354,20 @@ def test_they_do_not_where_a_statement_would_report_other_numbers(make: Make) ->
     assert numbers(table) == [(0, 0), (2, 0), (3, 0)]
 
 
+@pytest.mark.parametrize("kind", [{"delta_isolationLevel": "WriteSerializable"}, REDO])
+def test_a_number_of_rows_that_the_program_has_seen_stays_true(make: Make, kind: dict[str, str]) -> None:
+    """With a single statement, too: alone it would be redone on the rows that others append, and then report them."""
+    table = make(**kind)
+
+    def winners() -> None:
+        table.append([{"id": 1, "n": 50}])
+        add(table, 1, "id = 3")
+
+    with pytest.raises(errors.ConcurrentAppendException):
+        run(table, lambda: add(table, 1), winner=lambda: elsewhere(winners))
+    assert numbers(table) == [(0, 0), (1, 0), (1, 50), (2, 0), (3, 1)]
+
+
 def test_they_do_not_where_the_program_has_read_rows(make: Make) -> None:
     table = make(**REDO)
 
