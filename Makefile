@@ -89,9 +89,11 @@ compat: ## Run the tests of the doors on each supported PySpark and Python; ARGS
 lab: setup ## Run the laboratory; ARGS go to its first part (--histories, --first, --seed)
 	$(BIN)/python -m laboratory $(ARGS)
 	$(BIN)/python -m laboratory.programs
+	$(BIN)/python -m laboratory.several_statements --mutants
 	$(BIN)/python -m laboratory.strangers
 	$(BIN)/python -m laboratory.mutations
 	$(BIN)/python -m laboratory.kills --kills 300
+	$(BIN)/python -m laboratory.kills --kills 100 --in-blocks
 	$(BIN)/python -m laboratory.in_arrow
 	$(BIN)/python -m laboratory.several_tables
 	@$(WITH_JAVA) $(BIN)/python -m laboratory.differential --spark 200

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from anabranch.errors import ChangeFilesMissing, NotFound
+from laboratory.blocks import Block, Tell
 from laboratory.feeds import Feeds
 from laboratory.log_reader import Changes
 from laboratory.oracle import Landed
@@ -118,6 +119,8 @@ def _fits(made: Landed, said: Changes) -> bool:
         return fits and kinds <= {"update_preimage", "update_postimage"} and made.reported in (None, len(before))
     if isinstance(statement, Delete):
         return kinds <= {"delete"} and made.reported in (None, len(said))
+    if isinstance(statement, Block):
+        return not before or any(kind in (Update, Merge, Tell) for kind in statement.kinds)
     if isinstance(statement, Merge):
         return made.reported in (None, len(said) - len(after))
     if isinstance(statement, Append) and not _replaces(statement):

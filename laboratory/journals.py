@@ -6,12 +6,15 @@ each is one write.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from laboratory.blocks import Block
 from laboratory.statements import Append, Statement
-from laboratory.writers import statement_of
+from laboratory.statements import Told as Changed
+from laboratory.writers import transaction_for
 
 STAGES = ("read", "write", "judge", "put", "checkpoint", "finish")
 """Where a transaction can be: before its snapshot is pinned; finding rows and writing files; judging winners and
@@ -26,7 +29,7 @@ class Told:
 
     word: str
     version: int | None = None
-    changed: int | None = None
+    changed: Changed = None
     text: str = ""
 
 
@@ -72,11 +75,13 @@ def read_journal(life: int, journal: Path, interval: int) -> WriterStory:
     )
 
 
-def verb(seed: int, writer: WriterStory) -> str:
-    """In which verb a life ended."""
+def verb(seed: int, writer: WriterStory, *, in_blocks: bool = False) -> str:
+    """In which verb a life ended; a block is named by how many statements it has."""
     if writer.open is None:
         return "between transactions"
-    statement: Statement = statement_of(seed, writer.life, writer.open)
+    statement: Statement = transaction_for(seed, writer.life, writer.open, in_blocks=in_blocks)
+    if isinstance(statement, Block):
+        return f"{len(statement.statements)} statements"
     return "bulk append" if isinstance(statement, Append) and statement.bulk else type(statement).__name__.lower()
 
 
@@ -88,7 +93,8 @@ def _told(word: str, rest: str) -> Told:
     fields = rest.split()
     if word != "ack":
         return Told(word, text=" ".join(fields[1:]))
-    return Told(word, int(fields[1]), None if fields[2] == "None" else int(fields[2]))
+    changed = json.loads(fields[2])
+    return Told(word, int(fields[1]), tuple(changed) if isinstance(changed, list) else changed)
 
 
 def _stage(moments: Sequence[str], interval: int) -> str:

@@ -1,11 +1,13 @@
 """Kills: real processes on one table, ended by SIGKILL at any moment, and what the dead leave.
 
-`python -m laboratory.kills --kills 300 --seed 1` runs it. Knows lives, journals and the second reader of logs. Tables
-are Serializable, so that the commit order alone has to explain every version. Promises that are checked:
+`python -m laboratory.kills --kills 300 --seed 1` runs it; with ``--in-blocks`` each transaction has several statements.
+Knows lives, journals and the second reader of logs. Tables are Serializable, so that the commit order alone has to
+explain every version. Promises that are checked:
 
 - what was acknowledged stands in the log once, at its version; what was refused, or had nothing to do, does not;
 - what was under way when its writer died is there whole and once, or not at all;
 - no log, file, vector or checkpoint is there in part, and each version is what its statements make of the one before;
+- a VACUUM leaves nothing that the newest version does not name;
 - no neighbour notices: each other writer goes on, with no error but conflicts, and so does one that comes later.
 """
 
@@ -30,6 +32,7 @@ from anabranch._log.log import forget
 from anabranch._storage import disk
 from anabranch.commands.dml.append import Append as AppendCommand
 from anabranch.commands.maintenance.check import check_table
+from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import file_set, open_log
 from anabranch.testing.arrow_engine import ArrowEngine
 from laboratory.journals import IDLE, STAGES, WriterStory, read_journal, verb
@@ -37,7 +40,7 @@ from laboratory.log_reader import Reader, Version
 from laboratory.scheduler import LONGEST_SECONDS
 from laboratory.statements import COLUMNS, Rows, bag
 from laboratory.verbs import table_of
-from laboratory.writers import ForkServer, KillPoint, WriterProcess, statement_of, transaction_of
+from laboratory.writers import ForkServer, KillPoint, WriterProcess, transaction_for, transaction_of
 
 WRITERS = 4
 KILLS_A_TABLE = 60
@@ -74,6 +77,8 @@ AIMS = (
     "delete job-*/_started_*",
 )
 """Moments that every second writer is sent to die at, in turn; the others are killed by the clock."""
+BLOCK_AIMS = ("sleep", "sleep", "sleep", "delete *part-*", "done delete *part-*")
+"""More of them: between the statements of a block, and where files go that came and went in it."""
 
 
 @dataclass(frozen=True)
@@ -107,21 +112,29 @@ class KillReport:
 
 
 def run_kills(
-    kills: int, seed: int, folder: Path, *, aims: Sequence[str] = AIMS, broken: str | None = None
+    kills: int,
+    seed: int,
+    folder: Path,
+    *,
+    aims: Sequence[str] = AIMS,
+    broken: str | None = None,
+    in_blocks: bool = False,
 ) -> KillReport:
     """Kill so many writers of tables in ``folder`` and say what was found; each table takes up to 60.
 
     Args:
         seed: decides tables, statements, and when and where to kill; not what the processes make of it.
         broken: a name of `laboratory.writers.BROKEN`, for a product that must not pass.
+        in_blocks: whether each transaction has several statements.
     """
     total, dice = KillReport(), random.Random(seed)
-    turns = list(aims)
+    turns = [*aims, *(BLOCK_AIMS if in_blocks and aims is AIMS else ())]
     dice.shuffle(turns)
     with ForkServer() as fork_server:
         for number, left in enumerate(range(kills, 0, -KILLS_A_TABLE)):
             is_partitioned, has_vectors = number % 4 == 1, number % 4 != 3
-            table = _Table(folder / f"table-{number}", seed * 1000 + number, is_partitioned, has_vectors, broken)
+            place, table_seed = folder / f"table-{number}", seed * 1000 + number
+            table = _Table(place, table_seed, is_partitioned, has_vectors, broken, in_blocks)
             table.create()
             total += _Killing(table, fork_server, dice, turns).run(min(left, KILLS_A_TABLE))
     return total
@@ -136,6 +149,7 @@ class _Table:
     is_partitioned: bool
     has_vectors: bool
     broken: str | None
+    in_blocks: bool
 
     @property
     def path(self) -> str:
@@ -155,7 +169,8 @@ class _Table:
         return self.folder / f"journal-{life}"
 
     def life(self, number: int) -> WriterProcess:
-        return WriterProcess(number, self.seed, self.path, str(self.journal(number)), broken=self.broken)
+        journal = str(self.journal(number))
+        return WriterProcess(number, self.seed, self.path, journal, broken=self.broken, in_blocks=self.in_blocks)
 
     def stories(self, lives: int) -> list[WriterStory]:
         return [read_journal(life, self.journal(life), INTERVAL) for life in range(1, lives + 1)]
@@ -260,7 +275,7 @@ class _Verdict:
             versions = self._reader.versions()
             self._at = _places(versions)
             found += [f"log: {fault}" for fault in self._reader.faults]
-            found += [*self._outcomes(), *self._replay(versions), *self._product(versions)]
+            found += [*self._outcomes(), *self._replay(versions), *self._product(versions), *self._rest()]
         except Exception as error:  # a reader that stumbles is a finding, whatever it stumbles over
             found.append(f"log: it cannot be read: {error!r}")
         dead = self._stories[:kills]
@@ -277,7 +292,7 @@ class _Verdict:
             versions=len(versions),
             checkpoints=len(self._checkpoints()),
             leftovers=sum(disk.is_aside(file.name) for file in Path(self._table.path).rglob(".*")),
-            moments=Counter((verb(self._table.seed, t), t.stage) for t in dead),
+            moments=Counter((verb(self._table.seed, t, in_blocks=self._table.in_blocks), t.stage) for t in dead),
             violations=tuple(f"{self._table.folder.name}: {each}" for each in found),
         )
 
@@ -308,7 +323,8 @@ class _Verdict:
             yield "order: the table began with other rows"
         for version in versions[1:]:
             life, number = names[version.number]
-            rows, changed = statement_of(self._table.seed, life, number).apply(rows)
+            transaction = transaction_for(self._table.seed, life, number, in_blocks=self._table.in_blocks)
+            rows, changed = transaction.apply(rows)
             told = self._stories[life - 1].told.get(number)
             if told is not None and changed is not None and told.changed != changed:
                 yield f"order: {life, number} reported {told.changed} rows, and changed {changed}"
@@ -324,6 +340,14 @@ class _Verdict:
             if bag(tuple(row[name] for name in COLUMNS) for row in rows) != bag(versions[number].rows):
                 yield f"read: version {number} has other rows by its checkpoint"
         yield from (f"check: {finding}" for finding in check_table(self._table.path, deep=True).findings)
+
+    def _rest(self) -> Iterator[str]:
+        """After a VACUUM that takes every writer for dead, nothing is there but what the newest version names."""
+        Vacuum(self._table.path, 0, check_retention=False, dead_after_seconds=0.0).run()
+        names = self._reader.names()
+        left = {entry.name for entry in self._log.store.list_all("") if not entry.name.startswith("_delta_log/")}
+        yield from (f"left: {name} is there after a VACUUM, and nothing names it" for name in sorted(left - names))
+        yield from (f"gone: {name} is named, and not there after a VACUUM" for name in sorted(names - left))
 
     def _checkpoints(self) -> list[int]:
         found = (checkpoint_version(entry.name) for entry in self._log.store.list_from("_delta_log/0"))
@@ -358,12 +382,13 @@ def as_text(report: KillReport) -> str:
 def main(
     kills: Annotated[int, typer.Option(help="How many writers to kill.")] = 300,
     seed: Annotated[int, typer.Option(help="Decides statements, moments and tables.")] = 1,
+    in_blocks: Annotated[bool, typer.Option(help="Transactions of several statements.")] = False,
     folder: Annotated[Path | None, typer.Option(help="Where tables and journals stay; by default nowhere.")] = None,
 ) -> None:
     """Kill writers; the exit code is 1 where anything is wrong."""
     logging.getLogger("anabranch").setLevel(logging.CRITICAL)
     with _folder(folder) as place:
-        report = run_kills(kills, seed, place)
+        report = run_kills(kills, seed, place, in_blocks=in_blocks)
     print(as_text(report))
     raise typer.Exit(1 if report.violations else 0)
 

@@ -74,6 +74,24 @@ class Reader:
         live = [self._live[path] for path in sorted(self._live)]
         return [(add, self._physical(add), self._vector(len(live), add)) for add in live]
 
+    def names(self) -> set[str]:
+        """The files that the newest version that was read names: those of rows, and those of vectors."""
+        vectors = (add["deletionVector"] for add in self._live.values() if add.get("deletionVector"))
+        files = {_file_of(vector["pathOrInlineDv"]) for vector in vectors if vector["storageType"] != "i"}
+        return files | {unquote(path) for path in self._live}
+
+    def check_row_ids(self) -> None:
+        """Each live row of the newest version that was read has an id, and no other row has the same."""
+        ids = list[int | None]()
+        for add in self._live.values():
+            stored, dead = rows_in(self._get(unquote(add["path"]))), self._vector(0, add)
+            ids += [_id_of(row, i, add) for i, row in enumerate(stored) if i not in dead]
+        if None in ids:
+            self.faults.append(f"{ids.count(None)} live rows have no row id")
+        if len(set(ids)) < len(ids):
+            twice = sorted(each for each in set(ids) if each is not None and ids.count(each) > 1)
+            self.faults.append(f"several live rows have the row ids {twice}")
+
     def changes(self, number: int) -> Changes:
         """What a version that was read changed, by its change files if it has any, or else by its other actions.
 
@@ -200,8 +218,7 @@ class Reader:
         text = vector["pathOrInlineDv"]
         if vector["storageType"] == "i":
             return _z85(text)[: vector["sizeInBytes"]]
-        prefix, name = text[:-20], uuid.UUID(bytes=_z85(text[-20:]))
-        file = f"{prefix}/deletion_vector_{name}.bin" if prefix else f"deletion_vector_{name}.bin"
+        file = _file_of(text)
         start, size = vector.get("offset") or 1, vector["sizeInBytes"]
         data = self._get(file)[start : start + size + 8]
         body = data[4:-4]
@@ -223,6 +240,13 @@ def row_of(stored: Mapping[str, Any], values: Mapping[str, str | None]) -> Row:
     return tuple({**stored, **known}.get(name) for name in COLUMNS)
 
 
+def _id_of(row: Mapping[str, Any], position: int, add: Mapping[str, Any]) -> int | None:
+    """The id of a row: kept in a column of its file, or by its position (PROTOCOL.md, section "Row Tracking")."""
+    kept = next((value for name, value in row.items() if name.startswith(_HIDDEN[0])), None)
+    first: int | None = add.get("baseRowId")
+    return kept if kept is not None else None if first is None else first + position
+
+
 def stored_rows(store: Store, path: str, values: Mapping[str, str | None]) -> list[tuple[Row, str]]:
     """All rows of a file that a log names so, each with the change that the file says of it, if it does."""
     stored = rows_in(store.get(unquote(path)))
@@ -240,6 +264,12 @@ def rows_in(data: bytes) -> list[dict[str, Any]]:
 def _bitmap(data: bytes) -> BitMap64:
     assert struct.unpack("<I", data[:4]) == (_MAGIC,), "not a portable 64-bit bitmap"
     return BitMap64.deserialize(data[4:])
+
+
+def _file_of(text: str) -> str:
+    """The file of a relative vector."""
+    prefix, name = text[:-20], uuid.UUID(bytes=_z85(text[-20:]))
+    return f"{prefix}/deletion_vector_{name}.bin" if prefix else f"deletion_vector_{name}.bin"
 
 
 def _z85(text: str) -> bytes:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from laboratory.statements import Rows, Statement, bag
+from laboratory.statements import Rows, Statement, Told, bag
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Landed:
     version: int
     began: int
     ended: int | None
-    reported: int | None = None
+    reported: Told = None
 
 
 Order = tuple[Landed, ...]

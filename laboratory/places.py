@@ -159,5 +159,6 @@ def _properties(setup: Setup) -> dict[str, str]:
         "delta.enableDeletionVectors": str(setup.vectors).lower(),
         "delta.checkpointInterval": str(setup.checkpoints),
         **({"delta.enableChangeDataFeed": "true"} if setup.feed else {}),
+        **({"delta.enableRowTracking": "true"} if setup.row_ids else {}),
         "anabranch.rowsInErrors": "false",  # messages are not what is tried here, and cost reads
     }

@@ -19,7 +19,7 @@ START = "start"
 @dataclass(frozen=True)
 class Setup:
     """The table that a history starts from: each of ``files`` comes in by one append, then ``before`` is run. It may
-    have a change data feed.
+    have a change data feed, or row ids.
     """
 
     isolation: str = "WriteSerializable"
@@ -30,10 +30,12 @@ class Setup:
     files: tuple[Rows, ...] = ()
     before: tuple[Statement, ...] = ()
     feed: bool = False
+    row_ids: bool = False
 
     def __str__(self) -> str:
         kind = f"{self.isolation}, {self.resolution}, vectors {'on' if self.vectors else 'off'}"
-        return f"{kind}{', partitioned by p' if self.partitioned else ''}{', with a feed' if self.feed else ''}"
+        more = {", partitioned by p": self.partitioned, ", with a feed": self.feed, ", with row ids": self.row_ids}
+        return "".join([kind, *(words for words, holds in more.items() if holds)])
 
     @property
     def rows(self) -> Rows:

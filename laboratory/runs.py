@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -35,7 +36,7 @@ from laboratory.log_reader import Reader, Version
 from laboratory.places import EPOCH_MS, RETRY, InMemory, Place
 from laboratory.plans import Failure, Plan, schedule_of
 from laboratory.scheduler import Killed, NoProgress, Scheduler, current_task
-from laboratory.statements import Follow, Statement
+from laboratory.statements import Follow, Statement, Told
 from laboratory.verbs import Done, Frame, Session, gone_from, play
 
 _HANGS_SECONDS = 300.0
@@ -86,7 +87,7 @@ class Act:
     last_version: int
     told: str
     version: int | None = None
-    changed: int | None = None
+    changed: Told = None
     error: BaseException | None = None
 
 
@@ -169,6 +170,8 @@ class _Run:
                 stuck = self._stuck()
                 versions = reader.versions()
                 feeds = self._feeds(reader, len(versions))
+                if self._plan.setup.row_ids:
+                    reader.check_row_ids()
             finally:
                 forget(self._store.url)
         return History(
@@ -204,15 +207,16 @@ class _Run:
         return with_ours(feeds, self._store.url, dice) if has_feed else feeds
 
     def _tasks(self) -> list[Callable[[], None]]:
-        """One for each program, or for each statement."""
+        """One for each program, or for each statement; as in a process of its own, nothing is set but what it sets."""
         programs: dict[int, list[int]] = {}
         for who in range(len(self._plan.statements)):
             programs.setdefault(self._plan.program(who), []).append(who)
-        return [partial(self._run_program, tuple(each)) for each in programs.values()]
+        return [partial(Context().run, self._run_program, tuple(each)) for each in programs.values()]
 
     def _run_program(self, statements: Sequence[int]) -> None:
         frame = Frame()
         for who in statements:
+            frame.ran = None
             self._act(who, self._plan.statements[who], frame)
             if self._acts[who].told == "killed":
                 return
@@ -224,7 +228,7 @@ class _Run:
         self._events.append(Event(self._scheduler.step, who, told))
         self._acts[who] = Act(
             who=who,
-            statement=done.statement if done else statement,
+            statement=done.statement if done else frame.ran or statement,
             began=began,
             ended=self._scheduler.step,
             first_version=first,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from laboratory.blocks import Block, Look, Made
 from laboratory.manners import PLAIN
 from laboratory.plans import Failure, Plan, Script
 from laboratory.statements import (
@@ -79,6 +80,8 @@ def _without_a_writer(plan: Plan) -> Iterator[Plan]:
 
 
 def _simpler(statement: Statement) -> Iterator[Statement]:
+    if isinstance(statement, Block):
+        yield from _simpler_block(statement)
     if isinstance(statement, Foreign):
         if statement.manner != PLAIN:
             yield replace(statement, manner=PLAIN)
@@ -95,6 +98,23 @@ def _simpler(statement: Statement) -> Iterator[Statement]:
         yield from (replace(statement, sets=_cut(statement.sets, i)) for i in range(len(statement.sets)))
     if isinstance(statement, Update | Copy | Delete):
         yield from (replace(statement, where=where) for where in _parts(statement.where))
+
+
+def _simpler_block(block: Block) -> Iterator[Statement]:
+    if len(block.statements) == 1 and not isinstance(block.statements[0], Made | Look):
+        yield block.statements[0]
+    plain = replace(block, isolation=None, resolution=None, goes_on=False)
+    if plain != block:
+        yield plain
+    for i, each in enumerate(block.statements):
+        if len(block.statements) > 1:
+            yield replace(block, statements=_cut(block.statements, i))
+        simpler: list[Statement | Made] = [] if isinstance(each, Made) else list(_simpler(each))
+        yield from (replace(block, statements=_with(block.statements, i, other)) for other in simpler)
+
+
+def _with(items: tuple, at: int, item: object) -> tuple:
+    return (*items[:at], item, *items[at + 1 :])
 
 
 def _parts(where: Where) -> Iterator[Where]:

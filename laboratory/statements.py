@@ -384,10 +384,14 @@ class Foreign:
         return self.inner.apply(rows)[0], None
 
 
+Told = int | tuple[object, ...] | None
+"""What a statement says to have changed: a number of rows, or what each of several has said."""
+
+
 class Statement(Protocol):
     """Any of these."""
 
-    def apply(self, rows: Rows) -> tuple[Rows, int | None]:
+    def apply(self, rows: Rows) -> tuple[Rows, Told]:
         """As `Append.apply`."""
         ...
 
@@ -430,6 +434,7 @@ __all__ = [
     "Statement",
     "Take",
     "Test",
+    "Told",
     "Update",
     "Upgrade",
     "Vacuum",

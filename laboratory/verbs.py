@@ -14,10 +14,14 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from anabranch._api.transaction import TransactionBlock
 from anabranch._expressions import Context, condition
 from anabranch._protocol.conditions import Condition
+from anabranch._protocol.dials import Dials
+from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.session_settings import use_dials
 from anabranch._storage import Store
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.commands.context import RunContext
@@ -33,8 +37,14 @@ from anabranch.commands.maintenance.reorg import Purge
 from anabranch.commands.maintenance.restore import Restore as RestoreCommand
 from anabranch.commands.maintenance.vacuum import DEAD_AFTER_SECONDS
 from anabranch.commands.maintenance.vacuum import Vacuum as VacuumCommand
+from anabranch.commands.opening import file_set, open_log
+from anabranch.commands.queries.read import files_to_read
 from anabranch.commands.row_changes import Outcome
+from anabranch.commands.transactions import StatementGroup
+from anabranch.errors import StoreError
+from anabranch.testing.arrow_engine import ArrowEngine
 from anabranch.testing.stores import DictStore
+from laboratory.blocks import Block, Look, made_of
 from laboratory.foreign_engine import OtherEngine
 from laboratory.held_rows import Bring, Brought, Hold
 from laboratory.log_reader import Reader, Version
@@ -58,6 +68,7 @@ from laboratory.statements import (
     Rows,
     Select,
     Statement,
+    Told,
     Update,
     Upgrade,
     Vacuum,
@@ -88,9 +99,10 @@ class EngineExpressions(Protocol):
 
 @dataclass
 class Frame:
-    """What a program holds: a version of the table."""
+    """What a program holds: a version of the table; and what it has run so far of a block."""
 
     held: Version | None = None
+    ran: Statement | None = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +130,7 @@ class Done:
     """What a statement said: the version at which it stands (None: it had nothing to do) and the rows it changed."""
 
     version: int | None
-    changed: int | None
+    changed: Told
     statement: Statement
 
 
@@ -208,6 +220,50 @@ def _bring(statement: Bring, session: Session) -> Done:
     return Done(done.version if done else None, None, Brought(inner, held.number))
 
 
+def _block(statement: Block, session: Session) -> Done:
+    group = StatementGroup(session.engine, session.runtime)
+    ran, answers, seen = list[Any](), list[Told](), tuple[Row, ...]()
+    dials = use_dials(Dials(statement.isolation, statement.resolution))
+    with dials, TransactionBlock(group, session.location, None) as block:
+        for each in statement.statements:
+            session.runtime.sleep(0.0)  # a moment at which others may go on
+            try:
+                answer, seen = _inside(made_of(each, seen), seen, session)
+            except StoreError:
+                if not statement.goes_on:
+                    raise
+                continue
+            ran.append(each)
+            answers.append(answer)
+            session.frame.ran = replace(statement, statements=tuple(ran))
+        if statement.gives_up:
+            block.roll_back()
+    version = group.committed.version if group.committed else None
+    return Done(version, tuple(answers), replace(statement, statements=tuple(ran)))
+
+
+def _inside(statement: Statement | None, seen: Rows, session: Session) -> tuple[Told, Rows]:
+    """Run one statement of the open transaction, if there is one: what it tells, and what the program has seen last."""
+    if isinstance(statement, Look):
+        where, snapshot = condition_of(str(statement.where)), open_log(session.location).snapshot()
+        files = files_to_read(snapshot, where.predicate, None if statement.by_files else where)
+        found = statement.seen(rows_of(file_set(snapshot, files)))
+        return found, found
+    if isinstance(statement, Select):
+        snapshot = open_log(session.location).snapshot()
+        chosen = table_of(statement.chosen(rows_of(file_set(snapshot))))
+        source = session.expressions.source(statement, session.location, snapshot.version, chosen)
+        command = WriteCommand(session.location, source, "overwrite" if statement.overwrites else "append")
+        command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
+        return None, seen
+    return None if statement is None else play(statement, session).changed, seen
+
+
+def rows_of(files: FileSet) -> Rows:
+    """The live rows of some files."""
+    return tuple(tuple(row[name] for name in COLUMNS) for row in ArrowEngine().rows(files))
+
+
 def _delete(statement: Delete, session: Session) -> Done:
     command = DeleteCommand(session.location, condition_of(str(statement.where)))
     return _changed(statement, command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime)))
@@ -293,6 +349,7 @@ def _other(session: Session) -> OtherEngine:
 
 _VERBS: Mapping[type, Callable[[Any, Session], Done]] = {
     Append: _append,
+    Block: _block,
     Batch: _batch,
     Overwrite: _overwrite,
     Replace: _replace,

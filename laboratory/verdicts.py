@@ -10,6 +10,8 @@ Knows what was seen and what the oracle says. Pure. Every rule here is a promise
 - where the table has a feed, the changes of each version lead from the one before it to its rows;
 - a stream that reads the table is shown each row once;
 - a program has no conflict with itself, and finds the rows that it held changed by nobody else;
+- a block tells what it tells at its place in the order, its feed is its net difference, and it leaves no file where it
+  commits nothing; under `redo` none is refused that would have told the same on a later version;
 - the log is whole: no file is live twice, no vector or row count is wrong;
 - every history ends, and every error is a documented one.
 """
@@ -33,6 +35,8 @@ from anabranch.errors import (
     StagedFilesVacuumed,
     UnsupportedFeature,
 )
+from laboratory.block_verdicts import block_was_idle, blocks_fit, left_faults, net_faults, redo_faults
+from laboratory.blocks import Block
 from laboratory.feed_verdicts import feed_faults
 from laboratory.held_rows import Bring, Brought
 from laboratory.oracle import Landed, Order, first_unexplained, serial_order
@@ -71,6 +75,9 @@ def violations(history: History) -> list[Violation]:
         *_order(history, commits),
         *_self_conflicts(history),
         *(Violation("feed", fault) for fault in feed_faults(history, landed(history))),
+        *(Violation("feed", fault) for fault in net_faults(history, landed(history))),
+        *(Violation("redo", fault) for fault in redo_faults(history)),
+        *(Violation("left", fault) for fault in left_faults(history)),
     ]
 
 
@@ -158,7 +165,11 @@ def _idle(history: History) -> Iterator[Violation]:
         if act.told != "nothing" or isinstance(act.statement, Batch):
             continue
         window = history.versions[act.first_version : act.last_version + 1]
-        if not any(act.statement.apply(version.rows)[1] == 0 for version in window):
+        if isinstance(act.statement, Block):
+            was_idle = any(block_was_idle(act.statement, act.changed, version.rows) for version in window)
+        else:
+            was_idle = any(act.statement.apply(version.rows)[1] == 0 for version in window)
+        if not was_idle:
             yield Violation("idle", f"writer {act.who} found nothing to change, and there always was something")
 
 
@@ -205,11 +216,15 @@ def _order(history: History, commits: Mapping[int, list[int]]) -> Iterator[Viola
     if bag(initial) != bag(history.plan.setup.rows):
         yield Violation("rows", f"the table began with {sorted(initial, key=str)}")
     there, seen = landed(history), {version.number: version.rows for version in history.versions}
-    fits = partial(held_rows_fit, history.plan, initial, seen)
+    fits = partial(_fits, history.plan, initial, seen)
     if serial_order(initial, there, seen, level=level, fits=fits) is None:
         version = first_unexplained(initial, there, seen, level=level, fits=fits)
         what = "the counts that were reported have" if version is None else f"version {version} has"
         yield Violation("order", f"{what} no serial order at {level}")
+
+
+def _fits(plan: Plan, initial: Rows, seen: Mapping[int, Rows], order: Order) -> bool:
+    return blocks_fit(order) and held_rows_fit(plan, initial, seen, order)
 
 
 def held_rows_fit(plan: Plan, initial: Rows, seen: Mapping[int, Rows], order: Order) -> bool:
@@ -265,8 +280,13 @@ class Refusal:
 
 def refusals(history: History) -> list[Refusal]:
     """Every refusal of a history."""
+    return list(refusals_by_writer(history).values())
+
+
+def refusals_by_writer(history: History) -> dict[int, Refusal]:
+    """The refusal of each writer that was refused."""
     by_version = {each.version: each.statement for each in landed(history)}
-    found = []
+    found = {}
     for act in history.acts:
         if act.told != "refused" or not isinstance(act.error, DeltaConcurrentModificationException):
             continue
@@ -276,10 +296,10 @@ def refusals(history: History) -> list[Refusal]:
         # and a batch that lands twice is wrong in any order.
         known_needed = StagedFilesVacuumed | ConcurrentTransactionException
         if isinstance(act.statement, Restore) or isinstance(act.error, known_needed):
-            found.append(Refusal(type(act.statement).__name__, verb, True))
+            found[act.who] = Refusal(type(act.statement).__name__, verb, True)
             continue
         base = int(act.error.facts["base_version"])
-        found.append(Refusal(type(act.statement).__name__, verb, not _had_an_order(history, act, base)))
+        found[act.who] = Refusal(type(act.statement).__name__, verb, not _had_an_order(history, act, base))
     return found
 
 
@@ -291,9 +311,11 @@ def _had_an_order(history: History, act: Act, base: int) -> bool:
     after = _staged(act.statement, history.versions[base].rows, known[-1].rows)
     if after is None:
         return False
-    ours = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended)
+    told = act.statement.apply(history.versions[base].rows)[1] if isinstance(act.statement, Block) else None
+    ours = Landed(act.who, act.statement, act.last_version + 1, act.began, act.ended, told)
     initial, level = history.versions[history.base].rows, history.plan.setup.isolation
-    return serial_order(initial, [*before, ours], {**seen, ours.version: after}, level=level) is not None
+    seen[ours.version] = after
+    return serial_order(initial, [*before, ours], seen, level=level, fits=blocks_fit) is not None
 
 
 def _staged(statement: Statement, base: Rows, newest: Rows) -> Rows | None:
@@ -314,4 +336,4 @@ def counted(found: Sequence[Refusal]) -> dict[tuple[str, str], tuple[int, int]]:
     return table
 
 
-__all__ = ["Refusal", "Violation", "counted", "landed", "refusals", "violations"]
+__all__ = ["Refusal", "Violation", "counted", "landed", "refusals", "refusals_by_writer", "violations"]

@@ -39,6 +39,7 @@ from anabranch._transaction.phases import listen
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.errors import AlreadyExists, DeltaConcurrentModificationException
 from anabranch.testing.stores import Call, ObservedStore
+from laboratory.blocks import Block
 from laboratory.in_arrow import InArrow
 from laboratory.places import InMemory
 from laboratory.statements import All, Append, Delete, Merge, Plus, Put, Statement, Test, Update, When
@@ -46,6 +47,7 @@ from laboratory.verbs import Session, play
 
 _RETRY = RetryPolicy(attempts=1_000, seconds=120.0)
 _GROUPS = 5
+MOST_STATEMENTS = 5
 _POLL_SECONDS = 0.003
 _HEARD_CALLS = ("fsync", "link", "unlink", "replace", "mkdir")
 
@@ -68,6 +70,7 @@ class WriterProcess:
         seed: with number, decides its statements.
         transactions: after how many it ends by itself; None for never.
         broken: a name of `BROKEN`.
+        in_blocks: whether each of its transactions has several statements.
     """
 
     number: int
@@ -77,6 +80,15 @@ class WriterProcess:
     kill_point: KillPoint | None = None
     transactions: int | None = None
     broken: str | None = None
+    in_blocks: bool = False
+
+
+def transaction_for(seed: int, life: int, number: int, *, in_blocks: bool) -> Statement:
+    """The ``number``-th transaction of a life: one statement, or two to five."""
+    if not in_blocks:
+        return statement_of(seed, life, number)
+    count = random.Random(f"block {seed} {life} {number}").choice((2, 3, 3, 4, MOST_STATEMENTS))
+    return Block(tuple(statement_of(seed, life, number * MOST_STATEMENTS + nth) for nth in range(count)))
 
 
 def statement_of(seed: int, life: int, number: int) -> Statement:
@@ -155,22 +167,32 @@ def live(life: WriterProcess, parent: int) -> None:
 def _transact(life: WriterProcess, number: int, location: str, journal: Journal) -> bool:
     """Run one statement; False after an error that no neighbour's death may cause."""
     names = count(1)
-    runtime = Runtime(new_id=lambda: id_of(life.number, number, next(names)), user=lambda: f"life {life.number}")
+    runtime = Runtime(
+        new_id=lambda: id_of(life.number, number, next(names)),
+        user=lambda: f"life {life.number}",
+        sleep=lambda seconds: _sleep(seconds, journal),
+    )
     place, store = (InArrow() if life.number % 2 else InMemory()), open_store(location)
     engine = place.engine(runtime.new_id, store)
     session = Session(location, store, engine, place, _RETRY, runtime, f"life {life.number}")
     journal.say(f"begin {number}")
     try:
-        done = play(statement_of(life.seed, life.number, number), session)
+        done = play(transaction_for(life.seed, life.number, number, in_blocks=life.in_blocks), session)
     except DeltaConcurrentModificationException as error:
         journal.say(f"refused {number} {type(error).__name__}")
     except Exception as error:
         journal.say(f"broken {number} {' '.join(repr(error).split())[:300]}")
         return False
     else:
-        told = f"nothing {number}" if done.version is None else f"ack {number} {done.version} {done.changed}"
-        journal.say(told)
+        changed = json.dumps(done.changed, separators=(",", ":"))
+        journal.say(f"nothing {number}" if done.version is None else f"ack {number} {done.version} {changed}")
     return True
+
+
+def _sleep(seconds: float, journal: Journal) -> None:
+    """Sleep; before each statement of a block that is no time, and a moment."""
+    journal("sleep")
+    time.sleep(seconds)
 
 
 class _Warnings(logging.Handler):
@@ -290,7 +312,7 @@ def _early_ack(journal: Journal) -> None:
     def put_after_ack(self: LocalStore, name: str, data: bytes) -> None:
         if name.endswith(".json"):
             number = transaction_of(json.loads(data.splitlines()[0])["commitInfo"]["txnId"])[1]
-            journal.say(f"ack {number} {int(name[-25:-5])} None")
+            journal.say(f"ack {number} {int(name[-25:-5])} null")
             journal("acknowledged before the put")
         put_if_absent(self, name, data)
 

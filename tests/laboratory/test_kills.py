@@ -27,6 +27,14 @@ def test_a_killed_writer_harms_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_of_a_transaction_of_several_statements_all_or_nothing_outlives_its_writer(tmp_path: Path) -> None:
+    report = run_kills(KILLS, seed=1, folder=tmp_path, in_blocks=True)
+    assert report.violations == ()
+    assert any("statements" in what for what, _ in report.moments)
+    assert report.versions > KILLS
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "kill_point", "said"),
     [
@@ -80,4 +88,6 @@ def test_a_journal_tells_what_each_transaction_was_told(tmp_path: Path) -> None:
     journal.write_text("\n".join([*BEGUN, "nothing 2", "begin 3", "refused 3 E", "begin 4", "warned of something", ""]))
     found = read_journal(1, journal, interval=5)
     assert found.told == {1: Told("ack", 4, 2), 2: Told("nothing"), 3: Told("refused", text="E")}
+    journal.write_text("begin 1\nack 1 4 [1,null,2]\n")
+    assert read_journal(1, journal, interval=5).told == {1: Told("ack", 4, (1, None, 2))}
     assert (found.begun, found.open, found.warnings) == (4, 4, ("of something",))

@@ -1,0 +1,110 @@
+"""Verdicts on blocks: what the transactions of several statements promise besides what every transaction does.
+
+Knows what was seen, and what a block means (`laboratory.blocks`). Pure. One that asks to be serializable stands in the
+order as in the log; the feed of its version is the net difference that it makes at its place; one that commits nothing
+leaves no file; and under `redo` it is refused only where its program would notice that it ran again, or where nothing
+may run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from anabranch.errors import (
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+    StagedFilesVacuumed,
+)
+from laboratory.blocks import Block, counts_of, net_of
+from laboratory.feeds import Feeds
+from laboratory.oracle import Landed, Order, replayed, serial_order
+from laboratory.runs import Act, History, name_of
+from laboratory.statements import Rows, Told, bag
+
+_TAKEN, _BROUGHT = ("delete", "update_preimage"), ("insert", "update_postimage")
+
+
+def blocks_fit(order: Order) -> bool:
+    """Whether every block that asks to be serializable stands behind all that were committed before it."""
+    return all(
+        earlier.version < later.version or not _is_serializable(earlier)
+        for place, earlier in enumerate(order)
+        for later in order[place + 1 :]
+    )
+
+
+def _is_serializable(made: Landed) -> bool:
+    return isinstance(made.statement, Block) and made.statement.isolation == "Serializable"
+
+
+def block_was_idle(block: Block, told: Told, rows: Rows) -> bool:
+    """Whether a block that committed nothing may have met these rows: it gave up, or had nothing to do; and it told
+    what it tells there.
+    """
+    return (block.gives_up or block.is_idle(rows)) and told in (None, block.apply(rows)[1])
+
+
+def net_faults(history: History, landed: Sequence[Landed]) -> Iterator[str]:
+    """Feeds of blocks that are not the net difference which these make at their place in the order."""
+    feeds = history.feeds
+    if feeds is None or not history.plan.setup.feed or not any(isinstance(each.statement, Block) for each in landed):
+        return
+    seen = {version.number: version.rows for version in history.versions}
+    initial, level = history.versions[history.base].rows, history.plan.setup.isolation
+    order = serial_order(initial, landed, seen, level=level, fits=blocks_fit)
+    for place, made in enumerate(order or ()):
+        if isinstance(made.statement, Block):
+            before = [each for each in (order or ())[:place] if each.version < made.version]
+            yield from _net_fault(made.statement, replayed(initial, before), feeds, made.version)
+
+
+def _net_fault(block: Block, rows: Rows, feeds: Feeds, version: int) -> Iterator[str]:
+    net, said = net_of(block, rows), feeds.plain[version]
+    taken, brought = (bag(row for kind, row in said if kind in kinds) for kinds in (_TAKEN, _BROUGHT))
+    if (taken, brought) != (net.taken, net.brought):
+        wanted = f"take {sorted(net.taken.elements(), key=str)} and bring {sorted(net.brought.elements(), key=str)}"
+        yield f"the changes of version {version} should {wanted}, and are {sorted(said, key=str)}"
+
+
+def left_faults(history: History) -> Iterator[str]:
+    """Files of blocks that committed nothing, where no store failed: such a block takes all of them away."""
+    for act in history.acts:
+        if isinstance(act.statement, Block) and act.told in ("refused", "nothing") and not history.plan.failures:
+            own = f"-{name_of(act.who)}-0000-"
+            left = sorted(name for name in history.kept if own in name)
+            if left:
+                yield f"writer {act.who} was told {act.told!r}, and left {left}"
+
+
+# -- redo --------------------------------------------------------------------------------------------------------------
+
+_FINAL = MetadataChangedException | ProtocolChangedException | StagedFilesVacuumed
+
+
+def redo_faults(history: History) -> Iterator[str]:
+    """Blocks that were refused though the dial is `redo`, and would have told the same on every version on which they
+    may have run again.
+    """
+    if history.plan.failures:
+        return
+    for act in history.acts:
+        if isinstance(act.statement, Block) and _ought_to_run_again(history, act, act.statement):
+            yield f"writer {act.who} was refused, and would have told the same again: {act.error}"
+
+
+def _ought_to_run_again(history: History, act: Act, block: Block) -> bool:
+    error = act.error
+    if act.told != "refused" or not isinstance(error, DeltaConcurrentModificationException):
+        return False
+    dial = block.resolution or history.plan.setup.resolution
+    base, is_final = error.facts.get("base_version"), isinstance(error, _FINAL)
+    if dial != "redo" or is_final or not block.sees_no_rows or not isinstance(base, int):
+        return False
+    met = history.versions[base : act.last_version + 1]
+    if any(each.kinds & {"metaData", "protocol"} for _, each in pairwise(met)):
+        return False
+    after = max(int(error.facts.get("winner_version") or 0), base + 1)  # it ran again on this version, or a later one
+    later = [version for version in met if version.number >= after]
+    return all(counts_of(block, version.rows) == counts_of(block, met[0].rows) for version in later)
