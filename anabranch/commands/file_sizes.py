@@ -31,7 +31,7 @@ def check_sizes(store: Store, files: pa.Table, version: int | None = None) -> No
         MissingDataFile: a file has another size. CorruptLog: the log contains an invalid path. StoreError: the store
         failed. UnknownStore, FileOutsideTable: a path names no store, or one that is not allowed.
     """
-    with_size = _unchecked(files.select(["path", "size"]).filter(pc.is_valid(files["size"])), store)
+    with_size = _files_to_check(files.select(["path", "size"]).filter(pc.is_valid(files["size"])), store)
     paths, logged = with_size["path"].to_pylist(), with_size["size"].to_pylist()
     for path, size, actual in zip(paths, logged, _find_sizes(store, paths), strict=True):
         if actual is not None and (actual != size or actual == 0):
@@ -39,7 +39,7 @@ def check_sizes(store: Store, files: pa.Table, version: int | None = None) -> No
             raise MissingDataFile(table=store.url, file=path, reason=_why(size, actual), **facts)
 
 
-def _unchecked(files: pa.Table, store: Store) -> pa.Table:
+def _files_to_check(files: pa.Table, store: Store) -> pa.Table:
     """The files that no earlier statement of this thread's open transaction has checked or written."""
     transaction = open_transaction()
     if transaction is None:

@@ -58,7 +58,7 @@ def with_redone_runs(ours: Transaction) -> Transaction:
     return ours.with_metrics(numRedoneRuns=runs.count, redoneTimeMs=round(runs.seconds * 1000))
 
 
-def uncounted() -> AbstractContextManager[None]:
+def without_counting() -> AbstractContextManager[None]:
     """Within the block commits are not the command's own, so that they do not name its refused runs."""
     return _counting(None)
 
@@ -128,7 +128,7 @@ def rerun(first: Callable[[], T], again: Again, newest: Callable[[], Snapshot], 
                 if following is None:
                     raise
                 runs.count, runs.seconds = runs.count + 1, runtime.seconds() - began
-                if (bound := _used_up(runs, snapshot.properties)) is not None:
+                if (bound := _find_used_bound(runs, snapshot.properties)) is not None:
                     raise _with_bound(conflict, bound, runs.count) from None
             work = following
 
@@ -140,7 +140,7 @@ def _may_be_redone(conflict: DeltaConcurrentModificationException) -> bool:
     return facts.get("resolution") == REDO and conflict.retryable and not is_final
 
 
-def _used_up(runs: _Runs, properties: Properties) -> Exceeded | None:
+def _find_used_bound(runs: _Runs, properties: Properties) -> Exceeded | None:
     """The bound that allows no other run behind these."""
     if runs.count > properties.redo_runs:
         return Exceeded(REDO_RUNS, properties.redo_runs, runs.count)

@@ -146,7 +146,7 @@ class StatementGroup:
         """Join the statements, and place them behind their winners."""
         assert opened.table is not None
         base, parts = opened.base(opened.table), [part for part in opened.parts if part.ours.table == opened.table]
-        queries = [self._known(query) for query in opened.queries if query.table == opened.table]
+        queries = [self._as_computable(query) for query in opened.queries if query.table == opened.table]
         handler = JoinedHandler(base, parts, queries, self.engine, job_of_transaction(opened, base.store))
         try:
             statements = [part.ours for part in parts]
@@ -161,7 +161,7 @@ class StatementGroup:
             raise
         return commit(ours, log, handler, default_retry(blind=ours.is_blind), self.runtime)
 
-    def _known(self, query: Query) -> Query:
+    def _as_computable(self, query: Query) -> Query:
         """The query, without its condition where that cannot be computed on rows."""
         return query if self.engine is not None else replace(query, condition=None)
 

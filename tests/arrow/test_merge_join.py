@@ -61,9 +61,9 @@ def test_rows_that_no_clause_acts_on_are_not_there(join: Join) -> None:
 
 def test_without_statistics_rows_are_counted_by_footers(join: Join) -> None:
     files = join.files.files
-    uncounted = files.set_column(files.column_names.index("stats"), "stats", pa.nulls(len(files), pa.string()))
+    without_counting = files.set_column(files.column_names.index("stats"), "stats", pa.nulls(len(files), pa.string()))
     every = [ActingClause(0, NOTHING_MORE, False, {})]
-    found, _ = replace(join, files=replace(join.files, files=uncounted)).alone(every, {})
+    found, _ = replace(join, files=replace(join.files, files=without_counting)).alone(every, {})
     assert found == join.alone(every, {})[0]
 
 

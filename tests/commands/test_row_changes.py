@@ -228,7 +228,7 @@ def test_rows_that_were_redone_are_counted(world: World) -> None:
 # -- files of which the log does not say how many rows they hold -------------------------------------------------------
 
 
-def uncounted(world: World, stats: str | None) -> None:
+def without_counting(world: World, stats: str | None) -> None:
     put_commit(world.path, 0, info(), WITH_VECTORS, metadata(delta_enableDeletionVectors="true"))
     put_commit(world.path, 1, info(), put_rows(world.path, "a.parquet", ROWS, stats=stats))
 
@@ -246,7 +246,7 @@ STATS = [
 @pytest.mark.parametrize("stats", STATS)
 def test_a_vector_is_only_added_with_the_number_of_rows(world: World, stats: str | None) -> None:
     """PROTOCOL.md, "Writer Requirements for Deletion Vectors": numRecords must be there."""
-    uncounted(world, stats)
+    without_counting(world, stats)
     world.delete("id = 1")
     (file,) = files(world)
     said = json.loads(file["stats"])
@@ -256,7 +256,7 @@ def test_a_vector_is_only_added_with_the_number_of_rows(world: World, stats: str
 
 @pytest.mark.parametrize("stats", STATS)
 def test_the_last_rows_of_an_uncounted_file_remove_it(world: World, stats: str | None) -> None:
-    uncounted(world, stats)
+    without_counting(world, stats)
     assert world.delete("id >= 0").rows == 6
     assert files(world) == []
     assert metrics(world)["numDeletedRows"] == "6"

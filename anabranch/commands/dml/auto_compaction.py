@@ -23,7 +23,7 @@ from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.engine import Engine
 from anabranch.commands.moving import Batch, Move
-from anabranch.commands.rerunning import uncounted
+from anabranch.commands.rerunning import without_counting
 from anabranch.commands.watching import report_step
 
 _logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def compact_after(
     if committed is None or private_committer(log.store) is not None or is_off:
         return
     try:
-        with mute_listeners(), uncounted():  # the phases and the refused runs are those of the write
+        with mute_listeners(), without_counting():  # the phases and the refused runs are those of the write
             _compact(committed, log, engine, runtime)
     except Exception as error:  # whatever it is, the write is committed
         message = "version %s of %s is committed; its small files are left to a later compaction: %s"
