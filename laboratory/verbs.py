@@ -21,7 +21,6 @@ from anabranch._protocol.dials import Dials
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import MergePlan
 from anabranch._protocol.schema.types import Field, Struct
-from anabranch._protocol.session_settings import use_dials
 from anabranch._storage import Store
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch.commands.context import RunContext
@@ -223,8 +222,8 @@ def _bring(statement: Bring, session: Session) -> Done:
 def _block(statement: Block, session: Session) -> Done:
     group = StatementGroup(session.engine, session.runtime)
     ran, answers, seen = list[Any](), list[Told](), tuple[Row, ...]()
-    dials = use_dials(Dials(statement.isolation, statement.resolution))
-    with dials, TransactionBlock(group, session.location, None) as block:
+    dials = Dials(statement.isolation, statement.resolution)
+    with TransactionBlock(group, session.location, None, dials) as block:
         for each in statement.statements:
             session.runtime.sleep(0.0)  # a moment at which others may go on
             try:

@@ -19,6 +19,8 @@ MODULES = sorted((ROOT / "anabranch").rglob("*.py"))
 OF_A_THREAD = {
     "anabranch/_transaction/own_commits.py",
     "anabranch/_transaction/phases.py",
+    "anabranch/_transaction/open_transaction.py",
+    "anabranch/_sql/executor/transaction_statements.py",
     "anabranch/_protocol/session_settings.py",
     "anabranch/errors/rows.py",
     "anabranch/_storage/store_settings.py",
@@ -57,6 +59,7 @@ BOUNDS = {
     "refused transactions": 1000,
     "clean-ups of logs": 10_000,
     "deletion vectors": 512,
+    "classes of views of stores": 64,
     "schemas of files": 100_000,
     "options warned of": 1000,
     "settings warned of": 1000,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any, Protocol, cast
 
 from anabranch._log.file_names import (
@@ -28,6 +27,7 @@ from anabranch._log.file_names import (
 )
 from anabranch._storage.contract import Entry, Store
 from anabranch.errors import AlreadyExists, NotFound
+from anabranch.errors.process_state import memo
 
 
 class Committer(Protocol):
@@ -217,7 +217,7 @@ class _View:
         return next((entry for entry in self.committer.tail(self.committer.base) if entry.name == name), None)
 
 
-@lru_cache(maxsize=64)
+@memo("classes of views of stores", 64)
 def _view_class(kind: type) -> type:
     return type(f"Private{kind.__name__}", (_View, kind), {})
 

@@ -31,7 +31,7 @@ def make(tmp_path: Path) -> Make:
 
 
 def path_of(table: Table) -> Any:
-    return table._path
+    return table.detail()["location"].removeprefix("file://")
 
 
 def numbers(table: Table, version: int | None = None) -> list[tuple[int, int]]:
