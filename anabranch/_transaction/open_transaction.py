@@ -120,6 +120,11 @@ class OpenTransaction:
             committer.newest_snapshot = base.through(view_through(store, committer))
         return view_through(store, self._committers[store.url])
 
+    @property
+    def first_table(self) -> str | None:
+        """The table that it changes; until then the first one that was used inside."""
+        return self.table or next(iter(self._bases), None)
+
     def present(self, table: str) -> Snapshot:
         """A table as the next statement sees it."""
         return Log(self.view(self._bases[table].store)).snapshot()
@@ -175,10 +180,8 @@ class OpenTransaction:
         """Take back what a failed statement has done; whatever it has read stays read."""
         self.take_back(parts)
         del self.statements[statements:]
-        for table in self._committers:
-            snapshot = self.present(table)
-            files = frozenset(snapshot.files["path"].to_pylist())
-            self.note_query(snapshot, Query(table, Always(True), files))
+        for table, base in self._bases.items():
+            self.queries.append(Query(table, Always(True), frozenset(base.files["path"].to_pylist())))
 
     def add(self, part: Part) -> None:
         """Note a statement that the private log has, or that has only read."""

@@ -59,14 +59,14 @@ class StatementGroup:
         runtime: clock, random numbers and ids.
         is_script: whether all of it runs again from its text, so that its statements do not by themselves.
         committed: the commit; None before it, and where nothing was to be changed.
-        changed_store: the store of the table that a script changes, from its commit on.
+        store: the store of its table, once it has ended; None where no table was used.
     """
 
     engine: Engine | None = None
     runtime: Runtime = field(default_factory=Runtime)
     is_script: bool = False
     committed: CommitResult | None = None
-    changed_store: Store = field(init=False, repr=False)
+    store: Store | None = field(default=None, init=False, repr=False)
     _open: OpenTransaction | None = field(default=None, init=False)
     _muted: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
@@ -114,7 +114,6 @@ class StatementGroup:
             return lambda: self._commit(self._run_again(statements, conflict, newest), log)
 
         if self.is_script:
-            self.changed_store = log.store
             self.committed = self._commit(opened, log)
         else:
             try:
@@ -131,6 +130,7 @@ class StatementGroup:
         if opened is None or opened.is_here:
             if opened is not None:
                 opened.has_ended = True
+                self.store = None if opened.first_table is None else opened.base(opened.first_table).store
                 self._muted.close()
                 enter(None)
             return opened

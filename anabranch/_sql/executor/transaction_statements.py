@@ -81,7 +81,8 @@ def _run_block(block: Atomic, on: StatementContext, run_text: Callable[[str], An
         group.commit()
 
     def newest() -> Snapshot:
-        return Log(group.changed_store).snapshot()
+        assert group.store is not None, "a conflict is over a table, which was used inside"
+        return Log(group.store).snapshot()
 
     rerun(work, lambda conflict, snapshot: work, newest, Runtime())
 
