@@ -8,6 +8,7 @@ bound as values and cannot change the statement.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -81,9 +82,12 @@ def sql(
         raise InvalidOption(option="sqlQuery", value=type(text).__name__, reason="it takes the text of a statement.")
     _check_texts(args)
     with one_statement(), use_session_settings(spark):
-        context, of_transaction = StatementContext(spark, frames), transaction_text(text)
-        if of_transaction is not None:
-            return transaction_statements.run(of_transaction, context, lambda text: sql(spark, text, args, names=names))
+        context = StatementContext(spark, frames)
+        with locate_errors_in(text):
+            of_transaction = transaction_text(text)
+            if of_transaction is not None:
+                run_inside = partial(sql, spark, args=args, names=names)
+                return transaction_statements.run(of_transaction, context, run_inside)
         return _run(context, text, args, names or Names(spark))
 
 

@@ -59,7 +59,10 @@ def transaction_text(text: str) -> TransactionText | None:
     """
     if _MAY_BE.search(text) is None:
         return None
-    words = [word(token) for token in TokenizedText(text).tokens]
+    source = TokenizedText(text)
+    if not source.is_readable:  # Spark may know what it is
+        return None
+    words = [word(token) for token in source.tokens]
     words = words[:-1] if words[-1:] == [";"] else words
     if words[:2] == ["BEGIN", "ATOMIC"]:
         return _atomic(text)

@@ -42,6 +42,7 @@ def test_each_spelling_of_databricks_is_known(text: str, parsed: object) -> None
         "BEGIN SELECT 1; END",
         "COMMIT AND CHAIN",
         "BEGIN WORK",
+        "SELECT 'COMMIT",
         "",
     ],
 )
