@@ -166,7 +166,7 @@ class _Story:
 
     def _transfer(self, path: str) -> bool:
         self._console.print("\n[bold]5. Transactions of several statements[/bold]")
-        self._console.print("with anabranch.transaction(path): two UPDATEs and an INSERT; the writers as before\n")
+        self._console.print("with anabranch.transaction(path): two UPDATEs and an INSERT; writers as before\n")
         with self._console.status("moving money …"):
             scene, sums = transfer_together(path)
         text = f"{len(sums) - 1} transfers are as many versions: {scene.redone} redone, {scene.refused} refused"
