@@ -165,7 +165,7 @@ class Table:
         snapshot = self.snapshot(version, timestamp)
         condition = self._condition(where, snapshot)
         could = snapshot.facts.could_match(condition.predicate)
-        note_query(snapshot, condition.predicate, filter_files(snapshot.files, could), condition)
+        note_query(snapshot, condition.predicate, condition)
         whole = pc.and_(could, snapshot.facts.must_match(condition.predicate))
         logged = live_rows(filter_files(snapshot.files, whole))
         unread = could if logged is None else pc.and_not(could, whole)

@@ -15,7 +15,9 @@ import pytest
 
 import anabranch
 from anabranch import Table, errors
+from anabranch._log.log import forget
 from anabranch._transaction.open_transaction import open_transaction
+from anabranch.commands.opening import open_log
 from anabranch.testing import at_phase
 
 ROWS = [{"id": number, "n": 0} for number in range(4)]
@@ -246,3 +248,10 @@ def test_rows_of_arrow_are_appended_into_partitions(tmp_path: Path) -> None:
     assert table.count("p IS NULL") == 2
     assert table.count("n = 2 AND p = 'a'") == 2
     assert table.check(deep=True).is_clean
+
+
+def test_outside_of_a_transaction_the_history_reads_no_list_of_files(make: Make) -> None:
+    path = path_of(make())
+    forget()
+    assert len(anabranch.history(path)) == 1
+    assert not open_log(path).snapshot().files_are_loaded

@@ -59,7 +59,7 @@ class Read(SecretFree):
 def count_from_log(snapshot: Snapshot, where: Predicate = EVERY_ROW) -> int | None:
     """The number of live rows for which a predicate is TRUE, from the log alone; None if that takes reading a file."""
     could, must = snapshot.facts.could_match(where), snapshot.facts.must_match(where)
-    note_query(snapshot, where, filter_files(snapshot.files, could))
+    note_query(snapshot, where)
     if pc.any(pc.and_not(could, must)).as_py():
         return None
     return live_rows(filter_files(snapshot.files, could))
@@ -74,7 +74,7 @@ def extent_from_log(snapshot: Snapshot, column: str) -> tuple[Value | None, Valu
     is null. None if that takes reading a file.
     """
     field, files = snapshot.schema.find(column), snapshot.files
-    note_query(snapshot, EVERY_ROW, files)
+    note_whole_table(snapshot)
     if field is None or field.type not in _EXACT:
         return None
     facts = snapshot.facts.column(field.name)
@@ -113,22 +113,25 @@ def files_to_read(snapshot: Snapshot, where: Predicate | None, condition: Condit
     """The live files that may hold rows for which the predicate is TRUE. An open transaction has read these rows, or
     those that satisfy the condition whose predicate it is.
     """
-    files = snapshot.files if where is None else filter_files(snapshot.files, snapshot.facts.could_match(where))
-    note_query(snapshot, EVERY_ROW if where is None else where, files, condition)
-    return files
+    note_query(snapshot, EVERY_ROW if where is None else where, condition)
+    return snapshot.files if where is None else _files_that_could_match(snapshot, where)
+
+
+def _files_that_could_match(snapshot: Snapshot, where: Predicate) -> pa.Table:
+    return filter_files(snapshot.files, snapshot.facts.could_match(where))
 
 
 def note_whole_table(snapshot: Snapshot) -> None:
     """As `note_query`, where the program learns something of all rows."""
-    note_query(snapshot, EVERY_ROW, snapshot.files)
+    note_query(snapshot, EVERY_ROW)
 
 
-def note_query(snapshot: Snapshot, where: Predicate, files: pa.Table, condition: Condition | None = None) -> None:
-    """Let this thread's open transaction know that its program reads such rows of these files."""
+def note_query(snapshot: Snapshot, where: Predicate, condition: Condition | None = None) -> None:
+    """Let this thread's open transaction, if there is one, know that its program reads such rows."""
     transaction = open_transaction()
     if transaction is not None:
-        query = Query(snapshot.table, where, frozenset(files["path"].to_pylist()), condition)
-        transaction.note_query(snapshot, query)
+        paths = frozenset(_files_that_could_match(snapshot, where)["path"].to_pylist())
+        transaction.note_query(snapshot, Query(snapshot.table, where, paths, condition))
 
 
 def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:
