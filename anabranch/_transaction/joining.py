@@ -128,7 +128,10 @@ class _RowsRead(Mapping[str, BitMap64]):
 
     def __init__(self, matched: Marks, queries: Sequence[Query], own: Collection[str], find: Find) -> None:
         self._matched, self._find, self._found = matched, find, dict[str, BitMap64]()
-        self._queries = {path: [q for q in queries if path in q.files] for q in queries for path in q.files - set(own)}
+        self._queries: dict[str, list[Query]] = {}
+        for query in queries:
+            for path in query.files.difference(own):
+                self._queries.setdefault(path, []).append(query)
 
     def __getitem__(self, path: str) -> BitMap64:
         if path not in self._found:

@@ -107,5 +107,7 @@ def shared_job(store: Store) -> Job | None:
 
 def job_of_transaction(transaction: OpenTransaction, store: Store) -> Job:
     """The job of an open transaction; it is started by the first statement that needs it."""
-    made: Job = transaction.shared.setdefault(Job, Job(folder_of(store), str(transaction.runtime.new_id())))
-    return made
+    if Job not in transaction.shared:
+        transaction.shared[Job] = Job(folder_of(store), str(transaction.runtime.new_id()))
+    job: Job = transaction.shared[Job]
+    return job
