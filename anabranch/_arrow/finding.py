@@ -26,7 +26,6 @@ from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import names_of
 from anabranch._protocol.layout.file_sets import FileSet, Marks, difference_of
-from anabranch._protocol.schema.column_mapping import FIELD_ID
 from anabranch._protocol.schema.leaves import leaves_of, select_columns
 from anabranch._protocol.schema.lengths import limits_of
 from anabranch._protocol.schema.plain import are_plain
@@ -301,16 +300,12 @@ def check_copied(schema: Struct, *, nested: bool = True) -> None:
     """Raises Unsupported unless Arrow writes back values of these columns just as Spark would."""
     _check_plain(schema.fields, nested=nested)
     if nested and not _are_copied(schema):
-        raise Unsupported("a column that is nested has other names in files, or lengths of texts, inside")
+        raise Unsupported("a column that is nested has lengths of texts inside")
 
 
 def _are_copied(schema: Struct) -> bool:
-    """Whether the names inside nested columns are the same in files and in the table, and no text in them has a length
-    limit.
-    """
-    nested = [field for field in schema if not isinstance(field.type, str)]
-    is_mapped = any(FIELD_ID in field.metadata for field in schema)
-    return not nested or not (is_mapped or any(limits_of(field) is not None for field in nested))
+    """Whether no text in nested columns has a length limit."""
+    return all(isinstance(field.type, str) or limits_of(field) is None for field in schema)
 
 
 class _Budget:

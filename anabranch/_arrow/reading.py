@@ -22,9 +22,14 @@ from anabranch._arrow.files import check_file, paths_of, rows_at_once
 from anabranch._arrow.site import Site
 from anabranch._protocol.layout.file_sets import FileSet, check_vectors
 from anabranch._protocol.partitions import names_no_instant, partition_arrays
-from anabranch._protocol.schema.column_mapping import file_schema
+from anabranch._protocol.schema.column_mapping import (
+    file_schema,
+    is_renamed,
+    relabel_values,
+    without_keys,
+)
 from anabranch._protocol.schema.lengths import pads
-from anabranch._protocol.schema.types import Field, Struct, arrow_type
+from anabranch._protocol.schema.types import PHYSICAL_NAME, Field, Struct, arrow_type
 from anabranch._protocol.schema.voids import has_void
 from anabranch._protocol.unsupported import Unsupported
 from anabranch._storage.store_settings import bind_context
@@ -228,10 +233,11 @@ def plain(batch: pa.RecordBatch, fields: Struct) -> pa.RecordBatch:
 
 
 def _names_in(kind: pa.DataType) -> Iterator[str]:
-    """Names of all members of a struct, at any depth."""
-    for member in kind if pa.types.is_struct(kind) else ():
-        yield member.name
-        yield from _names_in(member.type)
+    """Names of all members of structs, at any depth."""
+    for at in range(kind.num_fields):
+        if pa.types.is_struct(kind):
+            yield kind.field(at).name
+        yield from _names_in(kind.field(at).type)
 
 
 def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
@@ -239,11 +245,22 @@ def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
     if at < 0:
         return pa.nulls(batch.num_rows, expected)
     values = batch.column(at)
-    if isinstance(field.type, Struct) and [*_names_in(values.type)] != [*_names_in(expected)]:
-        raise Unsupported("a file has other names for members of a struct")  # a cast would find no match
-    if values.type.equals(expected) or pa.types.is_dictionary(values.type):
+    if isinstance(field.type, str) and (values.type.equals(expected) or pa.types.is_dictionary(values.type)):
         return values
     try:
-        return values.cast(expected)
+        return _under_own_names(values, field).cast(expected)
     except pa.ArrowInvalid:  # such as a NULL struct whose members are NOT NULL
         raise Unsupported(f"Arrow does not cast values of the column {field.name}") from None
+
+
+def _under_own_names(values: pa.Array, field: Field) -> pa.Array:
+    """The values of a column of a file, with the members of structs named as in the table."""
+    if isinstance(field.type, str):
+        return values
+    stored = file_schema(Struct((field,))).field(0).type
+    if [*_names_in(values.type)] != [*_names_in(stored)]:
+        raise Unsupported("a file has other names for members of a struct")  # a cast would make them NULL
+    if not is_renamed(field.type):
+        return values
+    own_names = file_schema(without_keys(Struct((field,)), [PHYSICAL_NAME])).field(0).type
+    return relabel_values(values.cast(stored), own_names)

@@ -97,3 +97,31 @@ def test_who_stops_asking_ends_the_threads() -> None:
     assert next(several) == (0, "0")
     several.close()
     assert "anabranch-rows" not in {thread.name[:14] for thread in threading.enumerate()}
+
+
+# -- names in files ----------------------------------------------------------------------------------------------------
+
+INNER = pa.struct([("a", pa.int64()), ("b", pa.string())])
+NESTED = pa.table(
+    {
+        "id": [1, 2, 3],
+        "member": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "z"}], INNER),
+        "several": pa.array([[{"a": 1, "b": "x"}, None], [], None], pa.list_(INNER)),
+        "by_name": pa.array([[("k", {"a": 1, "b": "x"})], None, [("k", None)]], pa.map_(pa.string(), INNER)),
+        "deep": pa.array([{"in": [{"a": 1, "b": "x"}]}, {"in": None}, None], pa.struct([("in", pa.list_(INNER))])),
+    }
+)
+
+
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_members_are_found_under_their_names_in_files_at_any_depth(tmp_path: Path, mode: str) -> None:
+    anabranch.append(tmp_path, NESTED, properties={"delta.columnMapping.mode": mode})
+    table = anabranch.table(tmp_path)
+    assert table.to_arrow().to_pylist() == NESTED.to_pylist()
+    assert table.to_arrow(["several", "id"], where="member.b = 'z'").to_pylist() == [{"several": None, "id": 3}]
+    table.update("member.a = 1", {"id": "id + 10"})
+    merge = table.merge(NESTED.slice(2).select(["id"]), "t.id = s.id", target_alias="t", source_alias="s")
+    merge.when_matched_update({"id": "s.id + 20"}).execute()
+    expected = [{**row, "id": row["id"] + {1: 10, 3: 20}.get(row["id"], 0)} for row in NESTED.to_pylist()]
+    by_id = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert by_id == sorted(expected, key=lambda row: row["id"])

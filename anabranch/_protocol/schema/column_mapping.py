@@ -285,10 +285,20 @@ def relabel(rows: pa.Table, target: pa.Schema) -> pa.Table:
 
 
 def _relabel_column(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([relabel_values(chunk, target) for chunk in column.chunks], target)
+
+
+def relabel_values(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same values in another type of the same shape; members match by position.
+
+    Example:
+        >>> relabel_values(pa.array([{"col-7": 1}]), pa.struct([("id", pa.int64())])).to_pylist()
+        [{'id': 1}]
+    """
     if not pa.types.is_nested(target):
-        return column
-    whole = [chunk.take(pa.array(range(len(chunk)), pa.int64())) for chunk in column.chunks]  # begins at its buffers
-    return pa.chunked_array([_relabel_array(chunk, target) for chunk in whole], target)
+        return values
+    whole = values.take(pa.array(range(len(values)), pa.int64()))  # begins at its buffers
+    return _relabel_array(whole, target)
 
 
 def _relabel_array(values: pa.Array, target: pa.DataType) -> pa.Array:
