@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch._arrow.instants import open_parquet
 from anabranch._log.file_locations import locate_in_store
 from anabranch._log.footers import footer_in, read_tail
 from anabranch._log.row_groups import RowGroups
@@ -105,9 +106,9 @@ def locate_files(store: Store, files: FileSet) -> Iterator[tuple[Store, str]]:
 def _open_file(path: str, store: Store, entry: Entry) -> DataFile:
     if isinstance(store, LocalStore):
         with _on_disk(store, entry.name) as opened:
-            return DataFile(path, pq.ParquetFile(opened), store, entry)
+            return DataFile(path, open_parquet(opened), store, entry)
     tail = read_tail(store, entry)
-    return DataFile(path, pq.ParquetFile(io.BytesIO(tail)), store, entry, tail)
+    return DataFile(path, open_parquet(io.BytesIO(tail)), store, entry, tail)
 
 
 def _on_disk(store: LocalStore, name: str) -> pa.OSFile:

@@ -23,12 +23,11 @@ import pyarrow.parquet as pq
 
 from anabranch._arrow.ahead import read_ahead
 from anabranch._arrow.dictionaries import compact_dictionaries, with_dictionaries
+from anabranch._arrow.instants import leaves_of, may_count_julian_days, open_parquet, refuse_old_days, with_instants
 from anabranch._protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
 """The folder of attempts within the job's folder; Spark's own attempts use the same name, and no reader looks there."""
-_VERSION, _LEGACY = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
-_CORRECTED_SINCE = b"3.0.0"
 _OLDEST_ARROW = 17
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 32 << 20
@@ -156,7 +155,7 @@ def live_batches(task: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
     """The live rows of a task's files, one file after the other."""
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:  # not memory-mapped: truncation of a mapped file would kill the process
-            source = pq.ParquetFile(opened, read_dictionary=file.get("dictionaries"))
+            source = open_parquet(opened, read_dictionary=file.get("dictionaries"))
             for batch in _live_of(source, file, task):
                 if task.get("is_called_off", bool)():
                     raise Cancelled
@@ -167,7 +166,7 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
     schema: pa.Schema = task["wanted"]
     present = set(source.schema_arrow.names)
     names = [name for name in schema.names if name in present]
-    live_mask, first = _live_mask(file["deleted"]), 0
+    live_mask, first, is_julian = _live_mask(file["deleted"]), 0, may_count_julian_days(source.metadata)
     for group in range(source.metadata.num_row_groups):
         end = first + source.metadata.row_group(group).num_rows
         for batch in _batches(source, group, names):
@@ -179,6 +178,8 @@ def _live_of(source: pq.ParquetFile, file: Mapping[str, Any], task: Mapping[str,
                 stored = stored.filter(pa.array(np.concatenate([is_live, rest])))
             if len(stored):
                 _refuse_nan(stored)
+                if is_julian:
+                    refuse_old_days(stored)
                 yield stored
         if first != end:
             raise Unsupported("a row group has another number of rows than its footer says")
@@ -267,24 +268,9 @@ def _refuse_nan(batch: pa.RecordBatch) -> None:
     the greatest number, would skip rows.
     """
     for values in batch.columns:
-        for leaf in _leaves(values):
+        for leaf in leaves_of(values, pa.types.is_floating):
             if pc.any(pc.is_nan(leaf)).as_py():
                 raise Unsupported("there is a NaN")
-
-
-def _leaves(values: pa.Array) -> Iterator[pa.Array]:
-    """The floating-point values in a column, at any depth."""
-    kind = values.type
-    if pa.types.is_floating(kind):
-        yield values
-    elif pa.types.is_struct(kind):
-        for part in values.flatten():
-            yield from _leaves(part)
-    elif pa.types.is_map(kind):
-        yield from _leaves(values.keys)
-        yield from _leaves(values.items)
-    elif pa.types.is_list(kind):
-        yield from _leaves(values.values)
 
 
 # -- checks of source files --------------------------------------------------------------------------------------------
@@ -296,21 +282,20 @@ def check(task: Mapping[str, Any]) -> None:
         raise Unsupported("pyarrow is too old")
     for file in task["files"]:
         with pa.OSFile(file["path"]) as opened:
-            check_file(pq.ParquetFile(opened), task["wanted"])
+            check_file(open_parquet(opened), task["wanted"])
 
 
 def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = False) -> None:
-    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does. With ``members``, a struct may
-    have only some of the file's members, and numbers in the file may be narrower, as before a column was widened.
+    """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does; `open_parquet` has opened it.
+    With ``members``, a struct may have only some of the file's members, and numbers in the file may be narrower, as
+    before a column was widened.
     """
-    metadata = source.metadata.metadata or {}
-    if _LEGACY in metadata or metadata.get(_VERSION, _CORRECTED_SINCE) < _CORRECTED_SINCE:
-        raise Unsupported("dates use the Julian calendar")
     schema = source.schema
     leaves = [schema.column(i) for i in range(len(schema))]
     paths = [leaf.path for leaf in leaves]
-    if len(set(paths)) < len(paths) or any(leaf.physical_type == "INT96" for leaf in leaves):
-        raise Unsupported("a column occurs twice, or has the type INT96")
+    if len(set(paths)) < len(paths):
+        raise Unsupported("a column occurs twice")
+    int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     arrow_schema = source.schema_arrow  # built on every access
     names = arrow_schema.names
     by_fold = {name.lower(): name for name in names}
@@ -324,7 +309,7 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
         stored_name = by_fold.get(field.name.lower())
         if stored_name is None:
             continue  # its values are NULL
-        whole_type = arrow_schema.field(stored_name).type
+        whole_type = with_instants(arrow_schema.field(stored_name).type, stored_name, int96)
         file_type = _with_members(whole_type, field.type) if members else whole_type
         is_read = members and _is_widened(file_type, field.type)
         if stored_name != field.name or not (is_read or _alike(file_type, field.type)):

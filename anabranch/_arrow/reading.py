@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from anabranch._arrow.data_files import DataFile, data_files, reading
 from anabranch._arrow.dictionaries import columns_with_small_dictionaries
 from anabranch._arrow.files import check_file, paths_of, rows_at_once
+from anabranch._arrow.instants import may_count_julian_days, open_parquet, refuse_old_days
 from anabranch._arrow.site import Site
 from anabranch._protocol.layout.file_sets import FileSet, check_vectors
 from anabranch._protocol.partitions import names_no_instant, partition_arrays
@@ -192,6 +193,8 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
         )
         source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
+            if may_count_julian_days(footer):
+                refuse_old_days(batch)
             yield _to_table_columns(batch, stored, part.constants), first
             first += batch.num_rows
     if first != end:
@@ -202,7 +205,7 @@ def _parquet(opened: pa.NativeFile, footer: pq.FileMetaData, dictionaries: Colle
     """Open a file without Arrow's own input threads: this code may itself run on one of them, and would deadlock when
     Arrow consumes a batch reader.
     """
-    return pq.ParquetFile(opened, metadata=footer, read_dictionary=list(dictionaries) or None, pre_buffer=False)
+    return open_parquet(opened, metadata=footer, read_dictionary=list(dictionaries) or None, pre_buffer=False)
 
 
 def _without_columns(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:

@@ -345,12 +345,6 @@ def one(root: Path, column: pa.Array, schema: Struct, **options: Any) -> FileSet
 NOT_ALIKE: dict[str, Callable[[Path], FileSet]] = {
     "NaN": lambda root: one(root, pa.array([1.0, float("nan")]), Struct((Field("v", "double"),))),
     "NaN inside": lambda root: one(root, pa.array([[float("nan")]]), Struct((Field("v", Array("double")),))),
-    "INT96": lambda root: one(
-        root,
-        pa.array([0], pa.timestamp("us", "UTC")),
-        Struct((Field("v", "timestamp"),)),
-        use_deprecated_int96_timestamps=True,
-    ),
     "milliseconds": lambda root: one(
         root, pa.array([0], pa.timestamp("ms", "UTC")), Struct((Field("v", "timestamp"),))
     ),
@@ -375,10 +369,14 @@ NOT_ALIKE: dict[str, Callable[[Path], FileSet]] = {
         one(root, pa.array([1]), long()), rules=Rules(materialised=True)
     ),
     "Julian days": lambda root: said(
-        one(root, pa.array([1]), long()), {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+        old_day(root), {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
     ),
-    "an old Spark": lambda root: said(one(root, pa.array([1]), long()), {"org.apache.spark.version": "2.4.8"}),
+    "an old Spark": lambda root: said(old_day(root), {"org.apache.spark.version": "2.4.8"}),
 }
+
+
+def old_day(root: Path) -> FileSet:
+    return one(root, pa.array([dt.date(1500, 1, 1)]), Struct((Field("v", "date"),)))
 
 
 def damaged(files: FileSet) -> FileSet:
@@ -398,6 +396,33 @@ def test_what_arrow_does_otherwise_is_left_to_spark(spark: SparkSession, tmp_pat
     files = NOT_ALIKE[what](tmp_path)
     assert pack_bins(spark, [(files, "job")]) == frozenset()
     assert not left_in(tmp_path, "job")
+
+
+@pytest.mark.parametrize("where", ["here", "on executors"])
+def test_timestamps_that_spark_has_stored_in_96_bits_are_packed_as_it_reads_them(
+    spark: SparkSession, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if where == "on executors":
+        keep_out(monkeypatch)
+    schema = Struct(
+        (Field("v", "timestamp"), Field("l", Array("timestamp")), Field("s", Struct((Field("t", "timestamp"),))))
+    )
+    years = [1, 1500, 1899, 1969, 2024, 9999]
+    instant = "timestamp_micros(cast((id - 1970) * 31556952000000 + 123457 as bigint))"
+    rows = spark.createDataFrame([(year,) for year in years], "id bigint").coalesce(1)
+    rows = rows.selectExpr(f"{instant} AS v", f"array({instant}, NULL) AS l", f"struct({instant} AS t) AS s")
+    rows.write.option("spark.sql.parquet.outputTimestampType", "INT96").parquet(str(tmp_path / "made"))
+    [file] = (tmp_path / "made").glob("*.parquet")
+    assert {pq.ParquetFile(file).schema.column(at).physical_type for at in range(3)} == {"INT96"}
+    name = f"made/{file.name}"
+    row = {**file_row(tmp_path, "other.parquet", pa.table({"v": [1]})), "path": name, "size": file.stat().st_size}
+    assert pack_bins(spark, [(file_set(tmp_path, [row], schema), "job")]) == {0}
+    [packed] = files_in(tmp_path, "job")
+    assert pq.ParquetFile(packed).schema.column(0).physical_type == "INT64"
+    shown = ("unix_micros(v)", "transform(l, each -> unix_micros(each)) AS l", "unix_micros(s.t) AS t")
+    read = [spark.read.parquet(str(each)).selectExpr(*shown).collect() for each in (file, packed)]
+    assert read[0] == read[1]
+    assert len(read[0]) == len(years)
 
 
 @pytest.mark.usefixtures("on_executors")
