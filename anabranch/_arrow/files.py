@@ -23,7 +23,13 @@ import pyarrow.parquet as pq
 
 from anabranch._arrow.ahead import read_ahead
 from anabranch._arrow.dictionaries import compact_dictionaries, with_dictionaries
-from anabranch._arrow.instants import leaves_of, may_count_julian_days, open_parquet, refuse_old_days, with_instants
+from anabranch._arrow.instants import (
+    are_same_instants,
+    leaves_of,
+    may_count_julian_days,
+    open_parquet,
+    refuse_old_days,
+)
 from anabranch._protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
@@ -291,11 +297,9 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
     before a column was widened.
     """
     schema = source.schema
-    leaves = [schema.column(i) for i in range(len(schema))]
-    paths = [leaf.path for leaf in leaves]
+    paths = [schema.column(i).path for i in range(len(schema))]
     if len(set(paths)) < len(paths):
         raise Unsupported("a column occurs twice")
-    int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
     arrow_schema = source.schema_arrow  # built on every access
     names = arrow_schema.names
     by_fold = {name.lower(): name for name in names}
@@ -309,7 +313,7 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
         stored_name = by_fold.get(field.name.lower())
         if stored_name is None:
             continue  # its values are NULL
-        whole_type = with_instants(arrow_schema.field(stored_name).type, stored_name, int96)
+        whole_type = arrow_schema.field(stored_name).type
         file_type = _with_members(whole_type, field.type) if members else whole_type
         is_read = members and _is_widened(file_type, field.type)
         if stored_name != field.name or not (is_read or _alike(file_type, field.type)):
@@ -360,11 +364,7 @@ def _alike(file_type: pa.DataType, wanted: pa.DataType) -> bool:
     if kinds.is_list(wanted):
         return bool(kinds.is_list(file_type)) and _alike(file_type.value_type, wanted.value_type)
     if kinds.is_timestamp(wanted):
-        return (
-            bool(kinds.is_timestamp(file_type))
-            and file_type.unit == "us"
-            and (file_type.tz is None) == (wanted.tz is None)
-        )
+        return are_same_instants(file_type, wanted)
     return bool(file_type.equals(wanted)) or str(file_type) in _OTHER_LAYOUTS.get(str(wanted), ())
 
 

@@ -10,7 +10,7 @@ Source: Spark's "datetimeRebaseModeInRead" and "int96RebaseModeInRead", and what
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +27,9 @@ _SAME_SINCE = pa.scalar(dt.datetime(1900, 1, 2, tzinfo=dt.UTC), pa.timestamp("us
 
 
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
-    """Open a data file; timestamps of 96 bits are microseconds, since their nanoseconds would not reach beyond 2262."""
+    """Open a data file; timestamps of 96 bits are microseconds without a zone, since their nanoseconds would not reach
+    beyond 2262.
+    """
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", **options)
 
 
@@ -64,24 +66,9 @@ def leaves_of(values: pa.Array, matches: Callable[[pa.DataType], bool]) -> Itera
         yield from leaves_of(values.values, matches)
 
 
-def with_instants(kind: pa.DataType, path: str, int96: Collection[str]) -> pa.DataType:
-    """The type of a column in a file, with UTC for the timestamps of 96 bits in it: they have no zone in Arrow, and are
-    instants in Spark.
-
-    Args:
-        path: the column's leaf, or the beginning of its leaves.
-        int96: the leaves of 96 bits.
+def are_same_instants(file_type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether timestamps of a file are those of a column: Spark takes milliseconds too, and for an instant what has no
+    zone, as delta-rs once wrote them and as 96 bits are, as one in UTC.
     """
-    if not int96:
-        return kind
-    if pa.types.is_struct(kind):
-        members = (field.with_type(with_instants(field.type, f"{path}.{field.name}", int96)) for field in kind)
-        return pa.struct(list(members))
-    if pa.types.is_map(kind):
-        key = kind.key_field.with_type(with_instants(kind.key_type, f"{path}.key_value.key", int96))
-        item = kind.item_field.with_type(with_instants(kind.item_type, f"{path}.key_value.value", int96))
-        return pa.map_(key, item)
-    if pa.types.is_list(kind):
-        element = with_instants(kind.value_type, f"{path}.list.element", int96)
-        return pa.list_(kind.value_field.with_type(element))
-    return pa.timestamp("us", "UTC") if path in int96 else kind
+    are_timestamps = pa.types.is_timestamp(file_type) and file_type.unit in ("us", "ms")
+    return bool(are_timestamps and (file_type.tz is None or wanted.tz is not None))

@@ -36,15 +36,20 @@ def rows_of(instants: list[dt.datetime]) -> pa.Table:
     )
 
 
-def table_of(root: Path, rows: pa.Table, footer: dict[str, str], **options: Any) -> anabranch.Table:
-    """A table of these rows whose one file another writer has made."""
-    anabranch.append(root, rows)
+def stored_as(root: Path, rows: pa.Table, **options: Any) -> anabranch.Table:
+    """A table whose one file another writer has made of these rows."""
     [file] = root.glob("**/*.parquet")
     size = file.stat().st_size
-    pq.write_table(rows.replace_schema_metadata(footer), file, **options)
+    pq.write_table(rows, file, **options)
     [commit] = root.glob("_delta_log/*.json")
     commit.write_text(commit.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}'))
     return anabranch.table(root)
+
+
+def table_of(root: Path, rows: pa.Table, footer: dict[str, str], **options: Any) -> anabranch.Table:
+    """A table of these rows, of a writer that notes so much about itself."""
+    anabranch.append(root, rows)
+    return stored_as(root, rows.replace_schema_metadata(footer), **options)
 
 
 def test_timestamps_of_96_bits_are_read_to_the_microsecond_at_any_depth(tmp_path: Path) -> None:
@@ -52,6 +57,22 @@ def test_timestamps_of_96_bits_are_read_to_the_microsecond_at_any_depth(tmp_path
     table = table_of(tmp_path, rows, {}, use_deprecated_int96_timestamps=True)
     assert table.to_arrow().to_pylist() == rows.to_pylist()
     assert table.to_arrow(where="at < '1969-06-01'")["id"].to_pylist() == [0, 1, 2]
+
+
+KINDS = {"milliseconds": pa.timestamp("ms", "UTC"), "no zone": pa.timestamp("us"), "neither": pa.timestamp("ms")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_instant_is_one_whatever_unit_and_zone_its_file_names(tmp_path: Path, kind: str) -> None:
+    rows = rows_of([each.replace(microsecond=123_000) for each in INSTANTS])
+    at = KINDS[kind]
+    kinds = [pa.int64(), at, pa.struct([("at", at)]), pa.list_(at), pa.map_(pa.string(), at)]
+    stored = rows.cast(pa.schema(list(zip(rows.column_names, kinds, strict=True))))
+    anabranch.append(tmp_path, rows)
+    table = stored_as(tmp_path, stored)
+    assert table.to_arrow().to_pylist() == rows.to_pylist()
+    table.update("id = 4", {"id": "5"})
+    assert table.to_arrow(["at"], where="id = 5")["at"].to_pylist() == rows["at"].to_pylist()[4:]
 
 
 def test_rows_with_timestamps_of_96_bits_are_changed_and_become_like_all_others(tmp_path: Path) -> None:

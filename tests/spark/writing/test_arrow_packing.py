@@ -345,10 +345,10 @@ def one(root: Path, column: pa.Array, schema: Struct, **options: Any) -> FileSet
 NOT_ALIKE: dict[str, Callable[[Path], FileSet]] = {
     "NaN": lambda root: one(root, pa.array([1.0, float("nan")]), Struct((Field("v", "double"),))),
     "NaN inside": lambda root: one(root, pa.array([[float("nan")]]), Struct((Field("v", Array("double")),))),
-    "milliseconds": lambda root: one(
-        root, pa.array([0], pa.timestamp("ms", "UTC")), Struct((Field("v", "timestamp"),))
+    "nanoseconds": lambda root: one(root, pa.array([0], pa.timestamp("ns", "UTC")), Struct((Field("v", "timestamp"),))),
+    "an instant for a local time": lambda root: one(
+        root, pa.array([0], pa.timestamp("us", "UTC")), Struct((Field("v", "timestamp_ntz"),))
     ),
-    "no zone": lambda root: one(root, pa.array([0], pa.timestamp("us")), Struct((Field("v", "timestamp"),))),
     "widened": lambda root: one(root, pa.array([1], pa.int32()), long()),
     "unsigned": lambda root: one(root, pa.array([1], pa.uint32()), long()),
     "another scale": lambda root: one(
@@ -373,6 +373,9 @@ NOT_ALIKE: dict[str, Callable[[Path], FileSet]] = {
     ),
     "an old Spark": lambda root: said(old_day(root), {"org.apache.spark.version": "2.4.8"}),
 }
+
+
+STAMP = Field("v", "timestamp")
 
 
 def old_day(root: Path) -> FileSet:
@@ -423,6 +426,19 @@ def test_timestamps_that_spark_has_stored_in_96_bits_are_packed_as_it_reads_them
     read = [spark.read.parquet(str(each)).selectExpr(*shown).collect() for each in (file, packed)]
     assert read[0] == read[1]
     assert len(read[0]) == len(years)
+
+
+@pytest.mark.parametrize("unit", ["us", "ms"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_instants_of_other_units_and_without_a_zone_are_packed_as_spark_reads_them(
+    spark: SparkSession, tmp_path: Path, unit: str, zone: str | None
+) -> None:
+    files = one(tmp_path, pa.array([0, -1, 1_700_000_000_123], pa.timestamp(unit, zone)), Struct((STAMP,)))
+    assert pack_bins(spark, [(files, "job")]) == {0}
+    [packed] = files_in(tmp_path, "job")
+    reader = spark.read.schema("v timestamp")
+    read = [reader.parquet(str(each)).selectExpr("unix_micros(v)") for each in (tmp_path / "a.parquet", packed)]
+    assert read[0].collect() == read[1].collect()
 
 
 @pytest.mark.usefixtures("on_executors")
