@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from anabranch._arrow.instants import open_parquet
 from anabranch._log.file_locations import locate_in_store
 from anabranch._log.footers import footer_in, read_tail
+from anabranch._log.lazy import lazy
 from anabranch._log.row_groups import RowGroups
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._storage.contract import Entry, Store
@@ -44,6 +45,12 @@ class DataFile:
     def footer(self) -> pq.FileMetaData:
         """The footer."""
         return self.parquet.metadata
+
+    @lazy
+    def leaves(self) -> frozenset[str]:
+        """The paths of its leaves."""
+        schema = self.parquet.schema
+        return frozenset(schema.column(at).path for at in range(len(schema)))
 
     def open_row_group(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
         """Open the file so that these leaves of a row group can be read."""

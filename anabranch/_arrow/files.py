@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from anabranch._arrow.instants import (
     open_parquet,
     refuse_old_days,
 )
+from anabranch._arrow.members import common_members, with_members
 from anabranch._protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
@@ -293,8 +294,8 @@ def check(task: Mapping[str, Any]) -> None:
 
 def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = False) -> None:
     """Raises Unsupported unless Arrow reads the wanted columns of a file as Spark does; `open_parquet` has opened it.
-    With ``members``, a struct may have only some of the file's members, and numbers in the file may be narrower, as
-    before a column was widened.
+    With ``members``, a struct may have only some of the file's members and others besides, and numbers in the file may
+    be narrower, as before a column was widened.
     """
     schema = source.schema
     paths = [schema.column(i).path for i in range(len(schema))]
@@ -305,19 +306,22 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
     by_fold = {name.lower(): name for name in names}
     if len(by_fold) < len(names):
         raise Unsupported("names differ in case only")
-    present = (field for field in wanted if by_fold.get(field.name.lower()) == field.name)
-    expected = [path for field in present for path in paths_of(field.type, field.name)]
-    if not set(expected) <= set(paths):
-        raise Unsupported("a nested column has another layout")
     for field in wanted:
-        stored_name = by_fold.get(field.name.lower())
-        if stored_name is None:
-            continue  # its values are NULL
-        whole_type = arrow_schema.field(stored_name).type
-        file_type = _with_members(whole_type, field.type) if members else whole_type
-        is_read = members and _is_widened(file_type, field.type)
-        if stored_name != field.name or not (is_read or _alike(file_type, field.type)):
-            raise Unsupported("a column has another type, or another name")
+        if field.name.lower() in by_fold:  # else its values are NULL
+            if field.name not in names:
+                raise Unsupported("a column has another name")
+            _check_type(arrow_schema.field(field.name).type, field, set(paths), members=members)
+
+
+def _check_type(file_type: pa.DataType, field: pa.Field, paths: Set[str], *, members: bool) -> None:
+    wanted = field.type
+    if members:
+        wanted = common_members(wanted, file_type)
+        file_type = with_members(file_type, wanted)
+    if not set(paths_of(wanted, field.name)) <= paths:
+        raise Unsupported("a nested column has another layout")
+    if not (_alike(file_type, wanted) or (members and _is_widened(file_type, wanted))):
+        raise Unsupported("a column has another type")
 
 
 def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
@@ -332,16 +336,6 @@ def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
         yield from paths_of(kind.value_type, f"{path}.list.element")
     else:
         yield path
-
-
-def _with_members(file_type: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """A struct with the wanted members only, without those whose name occurs twice; any other type unchanged."""
-    if not (pa.types.is_struct(wanted) and pa.types.is_struct(file_type)):
-        return file_type
-    folded = [file_member.name.lower() for file_member in file_type]
-    unique = [member for member in wanted if folded.count(member.name.lower()) == 1]
-    members = [(member, file_type.field(member.name)) for member in unique]
-    return pa.struct([pa.field(member.name, _with_members(stored.type, member.type)) for member, stored in members])
 
 
 def _is_widened(file_type: pa.DataType, wanted: pa.DataType) -> bool:

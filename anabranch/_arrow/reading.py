@@ -20,6 +20,7 @@ from anabranch._arrow.data_files import DataFile, data_files, reading
 from anabranch._arrow.dictionaries import columns_with_small_dictionaries
 from anabranch._arrow.files import check_file, paths_of, rows_at_once
 from anabranch._arrow.instants import may_count_julian_days, open_parquet, refuse_old_days
+from anabranch._arrow.members import is_part
 from anabranch._arrow.site import Site
 from anabranch._protocol.layout.file_sets import FileSet, check_vectors
 from anabranch._protocol.partitions import names_no_instant, partition_arrays
@@ -176,7 +177,7 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
     first, end = part.first, part.first + part.rows
     present = set(part.file.parquet.schema_arrow.names)
     expected = file_schema(Struct(tuple(field for field in stored if field.physical_name in present)))
-    by_name = {field.name: [*paths_of(field.type, field.name)] for field in expected}
+    by_name = {field.name: [*part.file.leaves.intersection(paths_of(field.type, field.name))] for field in expected}
     leaves = [path for paths in by_name.values() for path in paths]
     if not by_name:
         yield from _without_columns(part, stored)
@@ -235,14 +236,6 @@ def plain(batch: pa.RecordBatch, fields: Struct) -> pa.RecordBatch:
     )
 
 
-def _names_in(kind: pa.DataType) -> Iterator[str]:
-    """Names of all members of structs, at any depth."""
-    for at in range(kind.num_fields):
-        if pa.types.is_struct(kind):
-            yield kind.field(at).name
-        yield from _names_in(kind.field(at).type)
-
-
 def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
     at, expected = batch.schema.get_field_index(field.physical_name), arrow_type(field.type)
     if at < 0:
@@ -252,7 +245,7 @@ def _column(batch: pa.RecordBatch, field: Field) -> pa.Array:
         return values
     try:
         return _under_own_names(values, field).cast(expected)
-    except pa.ArrowInvalid:  # such as a NULL struct whose members are NOT NULL
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # such as a NULL struct whose members are NOT NULL
         raise Unsupported(f"Arrow does not cast values of the column {field.name}") from None
 
 
@@ -261,9 +254,7 @@ def _under_own_names(values: pa.Array, field: Field) -> pa.Array:
     if isinstance(field.type, str):
         return values
     stored = file_schema(Struct((field,))).field(0).type
-    if [*_names_in(values.type)] != [*_names_in(stored)]:
+    if not is_part(values.type, stored):
         raise Unsupported("a file has other names for members of a struct")  # a cast would make them NULL
-    if not is_renamed(field.type):
-        return values
     own_names = file_schema(without_keys(Struct((field,)), [PHYSICAL_NAME])).field(0).type
-    return relabel_values(values.cast(stored), own_names)
+    return relabel_values(values.cast(stored), own_names) if is_renamed(field.type) else values

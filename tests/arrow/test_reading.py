@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -125,3 +126,60 @@ def test_members_are_found_under_their_names_in_files_at_any_depth(tmp_path: Pat
     expected = [{**row, "id": row["id"] + {1: 10, 3: 20}.get(row["id"], 0)} for row in NESTED.to_pylist()]
     by_id = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
     assert by_id == sorted(expected, key=lambda row: row["id"])
+
+
+OLDER = pa.struct([("a", pa.int64())])
+EVOLVED = {
+    "a struct": (OLDER, INNER, {"a": 1}),
+    "in a list": (pa.list_(OLDER), pa.list_(INNER), [{"a": 1}, None]),
+    "in a map": (pa.map_(pa.string(), OLDER), pa.map_(pa.string(), INNER), [("k", {"a": 1})]),
+    "in a struct": (pa.struct([("in", OLDER)]), pa.struct([("in", INNER)]), {"in": {"a": 1}}),
+}
+
+
+def add_member(kind: Any) -> None:
+    """Add a member ``b`` wherever a struct of a schema has a member ``a``."""
+    if not isinstance(kind, dict):
+        return
+    fields = kind.get("fields", [])
+    for inner in (*(field["type"] for field in fields), kind.get("elementType"), kind.get("valueType")):
+        add_member(inner)
+    if [field["name"] for field in fields] == ["a"]:
+        mapping = {"delta.columnMapping.id": 99, "delta.columnMapping.physicalName": "col-b"}
+        metadata = mapping if fields[0]["metadata"] else {}
+        fields.append({"name": "b", "type": "string", "nullable": True, "metadata": metadata})
+
+
+def evolve(root: Path) -> None:
+    """Add the member to the table's columns, as a schema change of another engine does."""
+    [commit] = root.glob("_delta_log/*.json")
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    [metadata] = [action["metaData"] for action in actions if "metaData" in action]
+    schema = json.loads(metadata["schemaString"])
+    add_member(schema)
+    metadata["schemaString"] = json.dumps(schema)
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+@pytest.mark.parametrize("what", EVOLVED)
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_a_member_that_was_added_later_is_null_in_older_files(tmp_path: Path, mode: str, what: str) -> None:
+    older, newer, value = EVOLVED[what]
+    rows = pa.table({"id": [1, 2], "v": pa.array([value, None], older)})
+    anabranch.append(tmp_path, rows, properties={"delta.columnMapping.mode": mode})
+    evolve(tmp_path)
+    table, expected = anabranch.table(tmp_path), pa.array([value, None], newer)
+    assert table.to_arrow()["v"].combine_chunks().equals(expected)
+    anabranch.append(tmp_path, pa.table({"id": [3], "v": pa.array([value], newer)}))
+    table.update("id = 1", {"id": "4"})
+    found = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
+    full = expected.to_pylist()[0]
+    assert found == [{"id": 2, "v": None}, {"id": 3, "v": full}, {"id": 4, "v": full}]
+
+
+def test_a_struct_of_which_a_file_has_no_member_is_left_to_spark(tmp_path: Path) -> None:
+    """Nothing that is read of it would say in which rows it is NULL."""
+    anabranch.append(tmp_path, pa.table({"id": [1, 2], "v": pa.array([{"a": 1}, None], OLDER)}))
+    evolve(tmp_path)
+    with pytest.raises(NeedsSpark, match="none of the members of a struct"):
+        anabranch.table(tmp_path).to_arrow(["id"], where="v.b IS NULL")
