@@ -16,8 +16,9 @@ from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import Column, Constant, names_of, with_columns
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import NOTHING_MORE, Clause, MergePlan, SourceColumn, When, name_in_table
-from anabranch._protocol.schema.lengths import LENGTH
-from anabranch._protocol.schema.types import VOID, Field
+from anabranch._protocol.schema.lengths import limits_of
+from anabranch._protocol.schema.plain import are_plain
+from anabranch._protocol.schema.types import VOID, DataType, Field, arrow_type
 from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch._protocol.unsupported import Unsupported
 
@@ -61,9 +62,16 @@ def _values(clause: Clause, files: FileSet, source: SourceColumns) -> dict[str, 
 def _computation_to_store(field: Field, value: object, source: SourceColumns) -> Computation:
     """The computation of what a column stores of a value. A source column of the same type is stored as it is."""
     computation = require_computation(value, source)
-    if isinstance(value, SourceColumn) and computation.tree.type == field.type and LENGTH not in field.metadata:
+    if isinstance(value, SourceColumn) and _is_stored_as_it_is(computation.tree.type, field):
         return computation
     return check_stored(computation, field)
+
+
+def _is_stored_as_it_is(kind: DataType | None, field: Field) -> bool:
+    """Whether a column stores values of a type without a change; names in files do not matter."""
+    if kind is None or limits_of(field) is not None or not are_plain([field], nested=True):
+        return False
+    return kind == field.type or arrow_type(kind).equals(arrow_type(field.type))
 
 
 def require_computation(value: object, source: SourceColumns) -> Computation:

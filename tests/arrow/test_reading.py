@@ -128,6 +128,19 @@ def test_members_are_found_under_their_names_in_files_at_any_depth(tmp_path: Pat
     assert by_id == sorted(expected, key=lambda row: row["id"])
 
 
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_nested_columns_are_merged_whatever_their_members_are_called_in_files(tmp_path: Path, mode: str) -> None:
+    anabranch.append(tmp_path, NESTED, properties={"delta.columnMapping.mode": mode})
+    first, *rest = NESTED.to_pylist()
+    given = [{**first, "several": [None], "deep": None}, {**first, "id": 4}]
+    merge = anabranch.table(tmp_path).merge(
+        pa.Table.from_pylist(given, NESTED.schema), "t.id = s.id", target_alias="t", source_alias="s"
+    )
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    found = anabranch.table(tmp_path).to_arrow().to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == [given[0], *rest, given[1]]
+
+
 OLDER = pa.struct([("a", pa.int64())])
 EVOLVED = {
     "a struct": (OLDER, INNER, {"a": 1}),
