@@ -304,4 +304,13 @@ def _run_again(
         lambda: run_once(statement, on),
         lambda: run_once(statement, on.anew()),
         lambda: on.anew().newest(statement.table),
+        on.engine.settings,
+        reads_others=not _reads_its_table_only(statement),
     )
+
+
+def _reads_its_table_only(statement: _RunsAgain) -> bool:
+    """Whether a statement has no query."""
+    if isinstance(statement, row_values.InsertRows):
+        return bool(statement.values)
+    return isinstance(statement, row_values.DeleteRows | row_values.TruncateTable | row_values.UpdateRows)

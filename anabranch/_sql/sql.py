@@ -86,8 +86,8 @@ def sql(
         with locate_errors_in(text):
             of_transaction = transaction_text(text)
             if of_transaction is not None:
-                run_inside = partial(sql, spark, args=args, names=names)
-                return transaction_statements.run(of_transaction, context, run_inside)
+                run_inside = partial(sql, spark, names=names)
+                return transaction_statements.run(of_transaction, args, context, run_inside)
         return _run(context, text, args, names or Names(spark))
 
 

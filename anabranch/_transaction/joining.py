@@ -25,6 +25,7 @@ from anabranch._protocol.actions import AppTransaction, FileRow, empty_files
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import Marks, union_of
 from anabranch._protocol.predicates import Always
+from anabranch._protocol.properties import SERIALIZABLE
 from anabranch._protocol.steps import RowPlan
 from anabranch._transaction.open_transaction import Query
 from anabranch._transaction.transaction import (
@@ -57,7 +58,19 @@ def join_statements(
         declarations=Declarations(app_transactions=_join_applications(statements)),
         identity=_join_identity(statements),
     )
+    joined = _with_dials(joined, statements)
     return replace(joined, statements=max(len(statements), 2))  # the program has seen what a single one reports, too
+
+
+def _with_dials(joined: Transaction, statements: Sequence[Transaction]) -> Transaction:
+    """The transaction at the strongest level that a statement asks for, and by the resolution on which they agree."""
+    levels = {statement.isolation for statement in statements}
+    resolutions = {statement.resolution for statement in statements}
+    return replace(
+        joined,
+        isolation=SERIALIZABLE if SERIALIZABLE in levels else joined.isolation,
+        resolution=resolutions.pop() if len(resolutions) == 1 else joined.resolution,
+    )
 
 
 @dataclass

@@ -180,8 +180,17 @@ class OpenTransaction:
         """Take back what a failed statement has done; whatever it has read stays read."""
         self.take_back(parts)
         del self.statements[statements:]
+        self.note_whole_tables()
+
+    def note_whole_tables(self) -> None:
+        """Note that the outcome may depend on any row of any table that is used inside."""
         for table, base in self._bases.items():
             self.queries.append(Query(table, Always(True), frozenset(base.files["path"].to_pylist())))
+
+    def has_made(self, snapshot: Snapshot) -> bool:
+        """Whether a version is one that statements of this transaction have made."""
+        committer = private_committer(snapshot.store)
+        return committer is not None and snapshot.version > committer.base
 
     def add(self, part: Part) -> None:
         """Note a statement that the private log has, or that has only read."""

@@ -36,6 +36,7 @@ from anabranch.errors import (
     ConcurrentWriteException,
     DeltaConcurrentModificationException,
     ExecutionFailed,
+    NeedsSpark,
     ProtocolChangedException,
 )
 
@@ -182,7 +183,7 @@ class Rebase:
         try:
             with self._handler.count_time():
                 return judge(ours, window, self._handler)
-        except ExecutionFailed as error:
+        except (ExecutionFailed, NeedsSpark) as error:
             # the condition cannot be evaluated on a winner's rows, so these may matter
             reason = f"the winners' rows could not be judged: {error.message}"
             conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", reason, window[-1])

@@ -12,7 +12,7 @@ Source: docs/concepts/redo.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.properties import REDO, REDO_RUNS, RESOLUTION_SECONDS, Properties
 from anabranch._protocol.rules.identity import keep_assigned_values
-from anabranch._transaction.open_transaction import Again, open_transaction
+from anabranch._transaction.open_transaction import Again, Part, open_transaction
 from anabranch._transaction.rebase_limits import Exceeded
 from anabranch._transaction.retry import RetryPolicy, Runtime
 from anabranch._transaction.transaction import Transaction
@@ -86,17 +86,43 @@ def rerunnable(run: Run) -> Run:
     return cast(Run, running)
 
 
-def rerun_statement(first: Callable[[], T], again: Callable[[], T], newest: Callable[[], Snapshot]) -> T:
+def rerun_statement(
+    first: Callable[[], T],
+    again: Callable[[], T],
+    newest: Callable[[], Snapshot],
+    settings: Callable[[], Mapping[str, Any]],
+    *,
+    reads_others: bool,
+) -> T:
     """Run a statement; run it again from its text where it was refused and its table's dial is ``redo``.
 
-    Its queries read the newest version again, so a statement that reads its own table is redone too.
+    Its queries read the newest version again, so a statement that reads its own table is redone too. Inside a
+    transaction the program goes on between a statement and its next run, so that names and settings of the session may
+    have another meaning by then: there only what this process has computed from the table alone runs again, under the
+    same settings.
 
     Args:
         first: runs the statement.
         again: understands it anew, for the newest version, and runs it.
         newest: gives the newest version of the table that it changes.
+        settings: gives the settings of the session on which values depend.
+        reads_others: whether it may read anything but the rows that it changes.
     """
-    return rerun(first, lambda conflict, snapshot: again, newest, Runtime())
+    transaction = open_transaction()
+    if transaction is None:
+        return rerun(first, lambda conflict, snapshot: again, newest, Runtime())
+    before, start, parts = dict(settings()), len(transaction.parts), list[Part]()
+
+    def work() -> T:
+        result = first()
+        parts.extend(transaction.parts[start:])
+        return result
+
+    def following(conflict: DeltaConcurrentModificationException, snapshot: Snapshot) -> Callable[[], T] | None:
+        is_computed_here = all(step.reason is None for part in parts for step in part.ours.info.steps.steps)
+        return again if is_computed_here and not reads_others and dict(settings()) == before else None
+
+    return transaction.run(work, following)
 
 
 def _is_same_table(base: Snapshot, newest: Snapshot) -> bool:

@@ -47,7 +47,7 @@ from anabranch.commands.joined_feed import join_feeds
 from anabranch.commands.opening import Location, file_set, filter_files, open_log
 from anabranch.commands.rerunning import rerun, with_redone_runs
 from anabranch.commands.staging import remove
-from anabranch.errors import DeltaConcurrentModificationException, NotInTransaction
+from anabranch.errors import DeltaConcurrentModificationException, NotInTransaction, StoreError
 
 
 @dataclass(eq=False)
@@ -177,7 +177,7 @@ class StatementGroup:
                 following = statement.again(conflict, opened.present(opened.table))
                 if following is None:
                     raise _NotRedone(conflict)
-                opened.run(following, statement.again)
+                _run_statement(opened, following, statement, conflict)
                 if opened.statements[-1].counts != statement.counts:
                     raise _NotRedone(conflict)
         except BaseException:
@@ -186,6 +186,23 @@ class StatementGroup:
         finally:
             enter(before)
         return opened
+
+
+def _run_statement(
+    opened: OpenTransaction,
+    following: Callable[[], Any],
+    statement: Statement,
+    conflict: DeltaConcurrentModificationException,
+) -> None:
+    """Run a statement again. Raises _NotRedone: it fails now, and the program would have to be told. StoreError: the
+    store fails.
+    """
+    try:
+        opened.run(following, statement.again)
+    except StoreError:
+        raise
+    except Exception as error:
+        raise _NotRedone(conflict) from error
 
 
 class _NotRedone(Exception):

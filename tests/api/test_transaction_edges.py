@@ -7,9 +7,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -255,3 +257,62 @@ def test_outside_of_a_transaction_the_history_reads_no_list_of_files(make: Make)
     forget()
     assert len(anabranch.history(path)) == 1
     assert not open_log(path).snapshot().files_are_loaded
+
+
+# -- what runs again ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_appended_again_as_they_were(make: Make) -> None:
+    """The program may use the same row for the next statement."""
+    table, row, cells = make(), {"id": 0, "n": 0}, np.array([0])
+    with block(table, conflict_resolution="redo"):
+        add(table, 1)
+        for number in (10, 11):
+            row["id"] = number
+            table.append([row])
+            cells[0] = number + 10
+            table.append(pa.table({"id": pa.array(cells), "n": pa.array([0])}))
+        on_thread(lambda: add(table, 5))
+    assert numbers(table)[4:] == [(10, 0), (11, 0), (20, 0), (21, 0)]
+    assert numbers(table)[1] == (1, 6)
+
+
+def test_a_statement_that_fails_only_in_its_second_run_leaves_the_conflict(make: Make) -> None:
+    """The program could not catch its error any more, but it can run again."""
+    table = make(delta_constraints_small="n < 100")
+
+    def program() -> None:
+        with block(table, conflict_resolution="redo"):
+            add(table, 1)
+            add(table, 60, "n > 40")
+            on_thread(lambda: add(table, 50))
+
+    with pytest.raises(errors.DeltaConcurrentModificationException) as conflict:
+        program()
+    assert conflict.value.retryable
+    assert numbers(table)[1] == (1, 50)
+
+
+def test_a_query_that_cannot_be_computed_on_the_rows_of_a_winner_is_a_conflict(make: Make) -> None:
+    table = make()
+
+    def program() -> None:
+        with block(table):
+            assert table.to_arrow(where="10 / (n + 1) > 20").num_rows == 0
+            table.append([{"id": 9, "n": 0}])
+            on_thread(lambda: table.update("id = 1", {"n": "-1"}))
+
+    with pytest.raises(errors.ConcurrentWriteException) as conflict:
+        program()
+    assert conflict.value.retryable
+
+
+@pytest.mark.parametrize("level", [None, "Serializable"])
+def test_a_table_object_that_asks_for_a_stronger_level_does_so_for_the_transaction(
+    make: Make, level: str | None
+) -> None:
+    strict = anabranch.table(path_of(make()), isolation_level=level)
+    outcome = nullcontext() if level is None else pytest.raises(errors.ConcurrentAppendException)
+    with outcome, block(strict):
+        add(strict, 1, "n = 0")
+        on_thread(lambda: anabranch.append(path_of(strict), [{"id": 9, "n": 0}]))

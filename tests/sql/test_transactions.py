@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import anabranch
 from anabranch import DeltaTable, errors
@@ -148,3 +151,97 @@ def test_a_block_inside_a_transaction_takes_effect_as_a_whole_or_not_at_all(spar
 def test_truncate_may_stand_inside(spark: SparkSession, table: str) -> None:
     run(spark, f"BEGIN ATOMIC TRUNCATE TABLE {table}; INSERT INTO {table} VALUES (5, 5); END")
     assert rows(spark, table) == [(5, 5)]
+
+
+def on_thread(work: Callable[[], Any]) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+READS: dict[str, Callable[[SparkSession, str], DataFrame]] = {
+    "spark.read": lambda spark, path: spark.read.format("delta").load(path),
+    "toDF": lambda spark, path: DeltaTable.forPath(spark, path).toDF(),
+    "anabranch.read": lambda spark, path: anabranch.read(path, spark=spark),
+    "sql": lambda spark, path: anabranch.sql(spark, f"SELECT * FROM delta.`{path}`"),
+}
+
+
+@pytest.mark.parametrize("door", READS)
+def test_what_a_frame_shows_has_been_read(spark: SparkSession, table: str, door: str) -> None:
+    path = table[7:-1]
+
+    def program() -> None:
+        with anabranch.transaction(path, spark=spark, isolation_level="Serializable"):
+            total = sum(row.n for row in READS[door](spark, path).collect())
+            anabranch.append(path, [{"id": 9, "n": total}])
+            on_thread(lambda: anabranch.table(path).update("id = 1", {"n": "0"}))
+
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        program()
+
+
+def test_a_version_that_the_transaction_has_made_holds_rows_that_are_read(spark: SparkSession, table: str) -> None:
+    path = table[7:-1]
+
+    def program() -> None:
+        with anabranch.transaction(path, spark=spark):
+            anabranch.append(path, [{"id": 9, "n": 1}])
+            run(spark, f"INSERT INTO {table} SELECT id + 10, n FROM {table} VERSION AS OF 1 WHERE id = 1")
+            on_thread(lambda: anabranch.table(path).update("id IN (1, 11)", {"n": "0"}))
+
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        program()
+
+
+@pytest.mark.parametrize("begins", ["BEGIN TRANSACTION", "with"])
+def test_the_level_of_a_session_is_that_of_its_transactions(spark: SparkSession, table: str, begins: str) -> None:
+    path = table[7:-1]
+    spark.conf.set("anabranch.isolationLevel", "Serializable")
+    try:
+
+        def program() -> None:
+            with ExitStack() as scope:
+                if begins == "with":
+                    scope.enter_context(anabranch.transaction(path, spark=spark))
+                else:
+                    run(spark, begins)
+                    scope.callback(lambda: run(spark, "COMMIT"))
+                run(spark, f"UPDATE {table} SET n = n + 1 WHERE n = 100")
+                on_thread(lambda: anabranch.append(path, [{"id": 9, "n": 100}]))
+
+        with pytest.raises(errors.ConcurrentAppendException):
+            program()
+    finally:
+        spark.conf.unset("anabranch.isolationLevel")
+
+
+def test_values_by_position_are_counted_through_a_block(spark: SparkSession, table: str) -> None:
+    text = f"BEGIN ATOMIC DELETE FROM {table} WHERE id = ?; UPDATE {table} SET n = ? WHERE id = ?; END"
+    anabranch.sql(spark, text, [0, 7, 2])
+    assert rows(spark, table) == [(1, 100), (2, 7)]
+
+
+def test_a_statement_that_reads_what_the_session_calls_so_does_not_run_again(spark: SparkSession, table: str) -> None:
+    """A view may be another one by then, which the program would not notice."""
+    path = table[7:-1]
+
+    def program() -> None:
+        with anabranch.transaction(path, spark=spark, conflict_resolution="redo"):
+            run(spark, f"UPDATE {table} SET n = n + 1 WHERE id = 1")
+            for number in (10, 11):
+                spark.createDataFrame([(number, 0)], "id long, n long").createOrReplaceTempView("batch")
+                run(spark, f"INSERT INTO {table} SELECT * FROM batch")
+            on_thread(lambda: anabranch.table(path).update("id = 1", {"n": "n + 5"}))
+
+    with pytest.raises(errors.DeltaConcurrentModificationException) as conflict:
+        program()
+    assert conflict.value.retryable
+    assert rows(spark, table) == [(0, 100), (1, 105), (2, 100)]
+
+
+def test_statements_that_read_their_table_only_run_again(spark: SparkSession, table: str) -> None:
+    path = table[7:-1]
+    with anabranch.transaction(path, spark=spark, conflict_resolution="redo"):
+        run(spark, f"UPDATE {table} SET n = n + 1 WHERE id = 1", f"INSERT INTO {table} VALUES (9, 1)")
+        on_thread(lambda: anabranch.table(path).update("id = 1", {"n": "n + 5"}))
+    assert rows(spark, table) == [(0, 100), (1, 106), (2, 100), (9, 1)]

@@ -37,7 +37,13 @@ from anabranch._sql.grammar.qualifiers import Edit, apply_edits, shifting
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
-from anabranch.commands.queries.read import count_from_log, extent_from_log, files_to_read
+from anabranch.commands.queries.read import (
+    count_from_log,
+    extent_from_log,
+    files_to_read,
+    note_named_version,
+    note_whole_table,
+)
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.errors.rows import keep_out, may_show_rows
@@ -198,6 +204,7 @@ class StatementContext:
         metadata = self._shows_metadata(reference)
         cached = None if metadata else self._try_cached_rows(reference.table, snapshot)
         if cached is not None:
+            note_whole_table(snapshot)
             return cached
         predicate = None
         if reference.where is not None:
@@ -206,6 +213,8 @@ class StatementContext:
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
         files = file_set(snapshot, files_to_read(snapshot, predicate))
         as_of = self.location_and_version(reference.table)[1] is not None
+        if as_of:
+            note_named_version(snapshot)
         return self.engine.to_df(files, metadata=metadata, as_of=as_of, whole=predicate is None)
 
     def _shows_metadata(self, reference: Reference) -> bool:

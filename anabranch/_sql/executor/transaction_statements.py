@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._sql.executor.running import StatementContext
+from anabranch._sql.grammar.parameters import arguments_by_statement
 from anabranch._sql.grammar.transactions import Atomic, Begin, Commit, TransactionText
 from anabranch._transaction.open_transaction import open_transaction
 from anabranch._transaction.retry import Runtime
@@ -25,15 +26,19 @@ from anabranch.errors import NotInTransaction
 _begun: ContextVar[StatementGroup | None] = ContextVar("anabranch_transaction_of_sql", default=None)
 
 
-def run(statement: TransactionText, on: StatementContext, run_text: Callable[[str], Any]) -> DataFrame:
-    """Run one of these statements; ``run_text`` runs a statement of a block. The result has no rows.
+RunText = Callable[[str, Any], Any]
+"""Runs a statement of a block with the values of its parameters."""
+
+
+def run(statement: TransactionText, args: Any, on: StatementContext, run_text: RunText) -> DataFrame:
+    """Run one of these statements, which has these values for its parameters. The result has no rows.
 
     Raises:
         NotInTransaction: none is open, one is open already, or a ``with`` block opened it.
         AnabranchError: as the statements; a block that fails has done nothing.
     """
     if isinstance(statement, Atomic):
-        _run_block(statement, on, run_text)
+        _run_block(statement, args, on, run_text)
     elif isinstance(statement, Begin):
         _begin(on)
     else:
@@ -52,7 +57,7 @@ def _end(*, commits: bool) -> None:
     if group is None:
         is_open = open_transaction() is not None
         reason = (
-            "the transaction ends with its `with` block."
+            "the transaction ends with the block that began it, `with` or BEGIN ATOMIC."
             if is_open
             else "BEGIN TRANSACTION opens one, and none is open."
         )
@@ -64,17 +69,17 @@ def _end(*, commits: bool) -> None:
         group.roll_back()
 
 
-def _run_block(block: Atomic, on: StatementContext, run_text: Callable[[str], Any]) -> None:
+def _run_block(block: Atomic, args: Any, on: StatementContext, run_text: RunText) -> None:
     """Run a block; inside a transaction it is a part of that one. Under ``redo`` it runs again from its text."""
     if (transaction := open_transaction()) is not None:
-        transaction.run_together(lambda: _run_all(block, run_text))
+        transaction.run_together(lambda: _run_all(block, args, run_text))
         return
     group = StatementGroup(on.engine, is_script=True)
 
     def work() -> None:
         group.begin()
         try:
-            _run_all(block, run_text)
+            _run_all(block, args, run_text)
         except BaseException:
             group.roll_back()
             raise
@@ -87,6 +92,6 @@ def _run_block(block: Atomic, on: StatementContext, run_text: Callable[[str], An
     rerun(work, lambda conflict, snapshot: work, newest, Runtime())
 
 
-def _run_all(block: Atomic, run_text: Callable[[str], Any]) -> None:
-    for statement in block.statements:
-        run_text(statement)
+def _run_all(block: Atomic, args: Any, run_text: RunText) -> None:
+    for statement, its_args in zip(block.statements, arguments_by_statement(block.statements, args), strict=True):
+        run_text(statement, its_args)

@@ -11,11 +11,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import isinf, isnan
 from typing import Any, Protocol
 
-from anabranch._expressions.dialect import Token, TokenType
+from anabranch._expressions.dialect import Token, TokenizedText, TokenType
 from anabranch._sql.grammar.parts import Arguments
 from anabranch.errors import InvalidOption
 
@@ -57,8 +57,12 @@ def markers(tokens: Sequence[Token], args: Any) -> tuple[Marker, ...]:
         raise InvalidOption(
             option="args", value=args, reason="it takes a dict of names to values, or a list of values."
         )
-    places = [token for token in tokens if token.token_type in (TokenType.PLACEHOLDER, TokenType.DQMARK)]
-    return tuple(Marker(t.start, t.end + 1, i, args[i]) for i, t in enumerate(places) if i < len(args))
+    return tuple(Marker(t.start, t.end + 1, i, args[i]) for i, t in enumerate(_find_places(tokens)) if i < len(args))
+
+
+def _find_places(tokens: Sequence[Token]) -> list[Token]:
+    """The parameters without a name."""
+    return [token for token in tokens if token.token_type in (TokenType.PLACEHOLDER, TokenType.DQMARK)]
 
 
 def _find_named_markers(tokens: Sequence[Token], args: Mapping[str, Any]) -> list[Marker]:
@@ -68,6 +72,16 @@ def _find_named_markers(tokens: Sequence[Token], args: Mapping[str, Any]) -> lis
         if touches and name.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and name.text in args:
             result.append(Marker(sign.start, name.end + 1, name.text, args[name.text]))
     return result
+
+
+def arguments_by_statement(texts: Sequence[str], args: Any) -> list[Any]:
+    """The values for each of several statements in one text: those by name are for all, those by position are counted
+    through.
+    """
+    if args is None or isinstance(args, str | bytes | Mapping) or not isinstance(args, Sequence):
+        return [args] * len(texts)
+    ends = [0, *accumulate(len(_find_places(TokenizedText(text).tokens)) for text in texts)]
+    return [args[start:end] for start, end in pairwise(ends)]
 
 
 def outside(all_markers: Sequence[Marker], stretches: Sequence[Stretch]) -> list[Marker]:

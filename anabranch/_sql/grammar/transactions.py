@@ -72,12 +72,18 @@ def transaction_text(text: str) -> TransactionText | None:
     return _ENDS.get(words[0]) if words and is_end else None
 
 
+def _is_end(statement: str) -> bool:
+    return [word(token) for token in TokenizedText(statement).tokens] == ["END"]
+
+
 def _atomic(text: str) -> Atomic:
     """Parse a block."""
     tokens = TokenizedText(text).tokens
     *statements, last = scripts.split(text[tokens[1].end + 1 :]) or [""]
-    if [word(token) for token in TokenizedText(last).tokens] != ["END"]:
+    if not _is_end(last):
         reason = "BEGIN ATOMIC goes on to an END after the last semicolon."
+        if any(map(_is_end, statements)):
+            reason = "nothing follows the END of BEGIN ATOMIC in one text; run that by itself."
         raise SqlSyntaxError(near="end of input", reason=reason, excerpt="")
     for statement in statements:
         first = word(TokenizedText(statement).tokens[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ from anabranch._protocol.schema.voids import check_writable, columns_in_files, w
 from anabranch._protocol.steps import WRITE_ROWS, Step
 from anabranch._storage.store_settings import bind_context
 from anabranch._transaction.commit import CommitResult
+from anabranch._transaction.open_transaction import open_transaction
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import CommitInfo, IdentityUse
 from anabranch.commands.context import NEWEST, RunContext
@@ -91,7 +92,6 @@ class Append(SecretFree):
     cluster_by: tuple[Path, ...] | None = None
 
     @watch("APPEND")
-    @rerunnable
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult:
         """Run it; returns the commit of the rows.
 
@@ -104,7 +104,12 @@ class Append(SecretFree):
             ConcurrentTransactionException: the same application wrote meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
-        table = self.as_table(self.rows)
+        rows = self.as_table(self.rows)
+        return replace(self, rows=rows if open_transaction() is None else _copy_of(rows))._run(engine, context)
+
+    @rerunnable
+    def _run(self, engine: Engine | None, context: RunContext) -> CommitResult:
+        table: pa.Table = self.rows
         for _ in range(_TIMES_STAGED - 1):
             with suppress(StagedFilesVacuumed):  # the rows are still in memory
                 return self._once(table, context)
@@ -127,6 +132,16 @@ class Append(SecretFree):
         insert = Insert(log, "append", new, _ArrowRows(table, log, context.runtime), info, txn=self.txn)
         committed = run_insert(insert, context)
         return committed or CommitResult(log.snapshot().version, rebased_over=(), attempts=0)
+
+
+def _copy_of(rows: pa.Table) -> pa.Table:
+    """The rows in memory of their own: inside a transaction the program may change its rows before they are appended
+    again.
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
 class _ArrowRows(NewRows):

@@ -134,6 +134,15 @@ def note_query(snapshot: Snapshot, where: Predicate, condition: Condition | None
         transaction.note_query(snapshot, Query(snapshot.table, where, paths, condition))
 
 
+def note_named_version(snapshot: Snapshot) -> None:
+    """Let this thread's open transaction know that a statement reads a version by its number: one that its own
+    statements have made holds rows of the table, and is another one when they run again.
+    """
+    transaction = open_transaction()
+    if transaction is not None and transaction.has_made(snapshot):
+        transaction.note_whole_tables()
+
+
 def _partition_values(snapshot: Snapshot, files: pa.Table) -> pa.ChunkedArray:
     """The partition values as written in the log, by the logical names of their columns."""
     if snapshot.partition_keys == snapshot.partition_columns:

@@ -56,6 +56,11 @@ def test_a_block_without_its_end_is_refused(text: str) -> None:
         transaction_text(text)
 
 
+def test_what_follows_the_end_of_a_block_is_refused_as_that() -> None:
+    with pytest.raises(SqlSyntaxError, match="nothing follows the END"):
+        transaction_text("BEGIN ATOMIC DELETE FROM t; END; SELECT 1")
+
+
 @pytest.mark.parametrize("word", ["IF", "WHILE", "DECLARE", "FOR", "BEGIN"])
 def test_a_block_does_not_decide_what_runs(word: str) -> None:
     with pytest.raises(NotBuilt, match=word):
