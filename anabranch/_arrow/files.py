@@ -359,6 +359,8 @@ def _alike(file_type: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(kinds.is_list(file_type)) and _alike(file_type.value_type, wanted.value_type)
     if kinds.is_timestamp(wanted):
         return are_same_instants(file_type, wanted)
+    if kinds.is_duration(wanted) and kinds.is_int64(file_type):  # RFC #7077: no annotation
+        return True
     return bool(file_type.equals(wanted)) or str(file_type) in _OTHER_LAYOUTS.get(str(wanted), ())
 
 

@@ -26,6 +26,7 @@ from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.tree import names_of
 from anabranch._protocol.layout.file_sets import FileSet, Marks, difference_of
+from anabranch._protocol.schema.intervals import YEAR_MONTH
 from anabranch._protocol.schema.leaves import leaves_of, select_columns
 from anabranch._protocol.schema.lengths import limits_of
 from anabranch._protocol.schema.plain import are_plain
@@ -67,7 +68,7 @@ def check_condition(schema: Struct, condition: Condition) -> tuple[Computation, 
     if computation is None or not computation.is_condition:
         raise Unsupported((computation and computation.reason) or "it is not a condition that Arrow computes")
     columns = select_columns(schema, names_of(computation.tree))
-    _check_plain([leaf.field for leaf in leaves_of(columns.fields)])
+    _check_plain([leaf.field for leaf in leaves_of(columns.fields) if leaf.type != YEAR_MONTH])
     return computation, columns
 
 
@@ -207,7 +208,7 @@ def fetch_file_rows(
 
     Args:
         columns: may include the hidden id columns of a table that tracks its rows (`FileSet.with_ids`).
-        nested: whether columns may be structs, lists and maps.
+        nested: whether columns may be structs, lists, maps and months: types whose rows stay in Arrow.
 
     Raises:
         Unsupported: only Spark reads them.

@@ -13,7 +13,18 @@ import pyarrow as pa
 from anabranch._protocol.row_rules import default_scalars, enforce_rules
 from anabranch._protocol.rules.table_rules import Rules
 from anabranch._protocol.schema.evolution import DIFFER, misfit, nullable_type, sql_name, with_names_of
-from anabranch._protocol.schema.types import INTEGERS, Array, DataType, Field, Map, Struct, arrow_type, from_arrow
+from anabranch._protocol.schema.intervals import YEAR_MONTH
+from anabranch._protocol.schema.types import (
+    INTEGERS,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    arrow_type,
+    from_arrow,
+    upcastable,
+)
 from anabranch.errors import SchemaMismatch
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 
@@ -77,7 +88,8 @@ def _fit_column(table: str, rows: pa.Table, position: int | None, target: Field)
     if column.type == target_type or pa.types.is_null(column.type):
         return column.cast(target_type)
     source_type = from_arrow(pa.schema([pa.field(target.name, column.type)])).fields[0].type
-    why = None if source_type in INTEGERS and target.type in INTEGERS else misfit(source_type, target.type, target.name)
+    is_whole = source_type in INTEGERS and target.type in INTEGERS
+    why = None if is_whole else misfit(source_type, target.type, target.name, fits=_fits)
     if why is not None:
         raise why.error(table, _CAST if why.reason == DIFFER else "")
     try:
@@ -87,6 +99,11 @@ def _fit_column(table: str, rows: pa.Table, position: int | None, target: Field)
         raise SchemaMismatch(
             table=table, column=target.name, reason=reason, expected=sql_name(target.type), found=sql_name(source_type)
         ) from None
+
+
+def _fits(source: DataType, target: DataType) -> bool:
+    """Whether values of one primitive type fit another; whole numbers are months, as in files."""
+    return upcastable(source, target) or (target == YEAR_MONTH and source in INTEGERS)
 
 
 def _rename_members(column: pa.ChunkedArray, source_type: DataType, target: DataType) -> pa.ChunkedArray:

@@ -16,7 +16,8 @@ from anabranch._cli.arrow_rows import ArrowRows
 from anabranch._cli.path_tables import PathTable, plain_value
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._protocol.expressions.computation import Computation
-from anabranch._protocol.schema.types import VOID, Field, arrow_type
+from anabranch._protocol.schema.intervals import YEAR_MONTH, interval_text
+from anabranch._protocol.schema.types import VOID, DataType, Field, arrow_type, parts_of
 from anabranch._protocol.stats.literals import domain
 from anabranch._sql.grammar.cursor import Cursor
 from anabranch._sql.grammar.selects import SelectItem, SelectRows
@@ -28,11 +29,12 @@ Values: TypeAlias = str | Computation | None
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column of the result: its name, and its values or the values that it aggregates."""
+    """A column of the result: its name, and its values or the values that it aggregates, with their type."""
 
     name: str
     values: Values
     aggregate: str = ""
+    type: DataType = VOID
 
 
 def select(statement: SelectRows) -> Callable[[], ArrowRows]:
@@ -52,7 +54,7 @@ def select(statement: SelectRows) -> Callable[[], ArrowRows]:
 def _output_columns(selected: SelectItem, read: PathTable) -> list[OutputColumn]:
     schema, function = read.snapshot.schema, selected.aggregate
     if selected.value is None:
-        everything = [OutputColumn(name, name) for name in schema.names]
+        everything = [OutputColumn(field.name, field.name, type=_printable(field, read)) for field in schema]
         return [OutputColumn(selected.name or f"{function}(1)", None, function)] if function else everything
     text = read.text(plain_value(selected.value))
     path = _path(text) if selected.path else ()
@@ -68,7 +70,18 @@ def _output_columns(selected: SelectItem, read: PathTable) -> list[OutputColumn]
     if function in ("min", "max") and domain(kind) is None:
         raise read.needs_spark(f"{function} of {text}", "it knows the order of such values")
     name = selected.name or (f"{function}({path[-1]})" if function else path[-1])
-    return [OutputColumn(name, value, function)]
+    return [OutputColumn(name, value, function, _printable(kind, read))]
+
+
+def _printable(field: Field, read: PathTable) -> DataType:
+    """The type of a column. Raises NeedsSpark: it has months inside, which Arrow would show as numbers."""
+    if field.type != YEAR_MONTH and _has_months(field.type):
+        raise read.needs_spark(f"the column {field.name}", "it prints the months inside")
+    return field.type
+
+
+def _has_months(data_type: DataType) -> bool:
+    return data_type == YEAR_MONTH or any(_has_months(inner) for _, inner in parts_of(data_type))
 
 
 def _parse_computation(text: str, read: PathTable) -> Computation:
@@ -115,10 +128,17 @@ def _project_rows(shown: list[OutputColumn], read: PathTable, where: str | None)
     def project() -> Iterator[pa.RecordBatch]:
         for batch in rows:
             with without_spark("the query", read.snapshot.table):
-                columns = [_column(batch, column.values) for column in shown]
+                columns = [_spell_months(_column(batch, column.values), column.type) for column in shown]
             yield pa.RecordBatch.from_arrays(columns, [column.name for column in shown])
 
     return project()
+
+
+def _spell_months(values: pa.Array, data_type: DataType) -> pa.Array:
+    """The values, with months as the literals that a session prints."""
+    if data_type != YEAR_MONTH:
+        return values
+    return pa.array([None if value is None else interval_text(value, YEAR_MONTH) for value in values.to_pylist()])
 
 
 def _column(batch: pa.RecordBatch, value: Values) -> pa.Array:

@@ -1,7 +1,7 @@
 """Values of commands and of SQL as JSON, and as text in a cell of a table.
 
 Pure. Guarantee: every value of Spark's has a JSON value, without loss: values that JSON cannot represent exactly
-(timestamps, decimals, bytes, numbers that are not finite) become text.
+(timestamps, spans, decimals, bytes, numbers that are not finite) become text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
+
+from anabranch._protocol.schema.intervals import DAY_SECOND, interval_text
 
 
 def json_value(value: Any) -> Any:
@@ -43,11 +45,13 @@ def cell_text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """A value without parts as text: timestamps and decimals in full, bytes in base64."""
+    """A value without parts as text: timestamps and decimals in full, spans as Spark spells them, bytes in base64."""
     if isinstance(value, dt.datetime):
         return value.isoformat(sep=" ", timespec="microseconds" if value.microsecond % 1000 else "milliseconds")
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
+    if isinstance(value, dt.timedelta):
+        return interval_text(value, DAY_SECOND)
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, bytes | bytearray):

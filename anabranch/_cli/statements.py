@@ -113,10 +113,11 @@ def _explaining_refusals(instead: str) -> Iterator[None]:
 
 
 def _run_in_session(spark: SparkSession, texts: list[str]) -> Iterator[Rows]:
-    """The results of the statements, run in a session."""
-    from anabranch._sql.sql import sql as run  # imports Spark, which most commands do not need
+    """The results of the statements, run in a session; months are texts, as PySpark collects none."""
+    from anabranch._spark.columns.months import months_as_texts  # imports Spark, which most commands do not need
+    from anabranch._sql.sql import sql as run
 
-    return (run(spark, text) for text in texts)
+    return (months_as_texts(run(spark, text)) for text in texts)
 
 
 def _run_without_spark(texts: list[str]) -> Iterator[Rows]:

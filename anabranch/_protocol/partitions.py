@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch._protocol.schema.intervals import INTERVALS, interval_text, read_interval
 from anabranch._protocol.schema.types import INTEGERS, Struct, arrow_type, decimal_of
 from anabranch.errors import InvalidPartitionValue
 
@@ -45,8 +46,9 @@ _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 def read_value(text: str | None, data_type: str) -> Any:
     """The Python value of a partition string; None for null and for the empty string.
 
-    ``timestamp`` gives an aware datetime in UTC, ``timestamp_ntz`` a naive one, ``binary`` the UTF-8 bytes of the text.
-    Raises `ValueError` if the text is not a value of the type, or partitions do not support the type.
+    ``timestamp`` gives an aware datetime in UTC, ``timestamp_ntz`` a naive one, ``binary`` the UTF-8 bytes of the text,
+    an interval a number of months or a ``timedelta``. Raises `ValueError` if the text is not a value of the type, or
+    partitions do not support the type.
 
     Example:
         >>> read_value("2020-01-31", "date"), read_value("", "string")
@@ -58,6 +60,8 @@ def read_value(text: str | None, data_type: str) -> Any:
         return _integer(text, _BITS[data_type])
     if (digits := decimal_of(data_type)) is not None:
         return _decimal(text, *digits)
+    if data_type in INTERVALS:
+        return read_interval(text, data_type)
     if data_type not in _READERS:
         raise ValueError(f"no partition has values of the type {data_type}")
     return _READERS[data_type](text)
@@ -188,6 +192,8 @@ def _text_of(value: Any, data_type: str) -> str:
         return bytes(value).decode()
     if data_type in INTEGERS or data_type in ("string", "date"):
         return str(value)
+    if data_type in INTERVALS:
+        return interval_text(value, data_type)
     return f"{_decimal(format(value, 'f'), *(decimal_of(data_type) or (0, 0))):f}"
 
 

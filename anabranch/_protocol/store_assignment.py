@@ -14,6 +14,7 @@ from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.expressions.resolving import coerce
 from anabranch._protocol.expressions.table import ArgumentsNotSupported
 from anabranch._protocol.expressions.tree import Expression, SparkOnly
+from anabranch._protocol.schema.intervals import YEAR_MONTH
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.plain import are_plain
 from anabranch._protocol.schema.types import VOID, Field
@@ -57,4 +58,4 @@ def _cast_tree(tree: Expression, field: Field) -> Expression:
 
 def is_plain_column(field: Field) -> bool:
     """Whether files store the values of a column unchanged: its type is not nested, and has no length."""
-    return are_plain([field]) and LENGTH not in field.metadata
+    return (are_plain([field]) or field.type == YEAR_MONTH) and LENGTH not in field.metadata

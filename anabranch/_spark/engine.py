@@ -34,6 +34,7 @@ from anabranch._protocol.layout.file_sets import FileSet, Marks
 from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.rules.table_rules import NONE, Rules
+from anabranch._protocol.schema.intervals import YEAR_MONTH
 from anabranch._protocol.schema.types import Struct, arrow_type, from_arrow
 from anabranch._protocol.settings import ASSIGNS
 from anabranch._protocol.steps import (
@@ -466,7 +467,7 @@ class SparkEngine:
 def _fits(rows: pa.Table, schema: Struct) -> bool:
     """Whether rows have exactly a table's columns, in order and type, and Spark changes none of their values."""
     return (
-        all(map(is_plain_column, schema))
+        all(is_plain_column(field) and field.type != YEAR_MONTH for field in schema)  # numbers are no months to Spark
         and rows.column_names == list(schema.names)
         and all(column.type == arrow_type(field.type) for column, field in zip(rows.schema, schema, strict=True))
     )

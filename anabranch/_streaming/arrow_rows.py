@@ -301,6 +301,8 @@ def _fits(stored: pa.DataType, target: pa.DataType) -> bool:
         return bool(kinds.is_integer(stored) or kinds.is_decimal(stored))
     if kinds.is_floating(target):
         return bool(kinds.is_integer(stored) or (kinds.is_floating(stored) and stored.bit_width <= target.bit_width))
+    if kinds.is_duration(target):
+        return bool(kinds.is_int64(stored) or stored.equals(target))
     if kinds.is_integer(target):
         return bool(kinds.is_integer(stored)) and stored.bit_width <= target.bit_width
     return bool(kinds.is_date(target) and kinds.is_date(stored))

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._protocol.sizes import size_of
+from anabranch._spark.columns.months import numbers_schema, with_months
 from anabranch._spark.columns.types import spark_schema
 from anabranch._spark.sessions.session import is_connect
 from anabranch._storage.store_settings import export_settings
@@ -38,8 +39,9 @@ def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame
         _registered[spark] = _register(spark)
     secrets = json.dumps(export_settings(read.table.partition(":")[0]))
     options = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
-    rows: DataFrame = reader.format(_registered[spark]).schema(spark_schema(columns_of(read))).options(**options).load()
-    return rows
+    schema = spark_schema(columns_of(read))
+    rows: DataFrame = reader.format(_registered[spark]).schema(numbers_schema(schema)).options(**options).load()
+    return with_months(rows, schema)
 
 
 def _register(spark: SparkSession) -> str:

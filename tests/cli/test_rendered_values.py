@@ -24,7 +24,7 @@ NAN = float("nan")
         (MOMENT, "2026-01-31 12:30:00.000"),
         (MOMENT.replace(microsecond=123456), "2026-01-31 12:30:00.123456"),
         (dt.time(12, 30), "12:30:00"),
-        (dt.timedelta(days=1), "1 day, 0:00:00"),
+        (dt.timedelta(days=1, seconds=1.5), "INTERVAL '1 00:00:01.5' DAY TO SECOND"),
         (Decimal("1.50"), "1.50"),
         (Decimal("0E-9"), "0.000000000"),
         (b"\x00\xff", "AP8="),

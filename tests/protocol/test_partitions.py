@@ -53,6 +53,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         lambda moment: 1 < moment.year < 9999
     ),
     "timestamp_ntz": st.datetimes(),
+    "interval year to month": bits(32),
+    "interval day to second": bits(64).map(lambda micros: timedelta(microseconds=micros)),
 }
 
 typed = st.sampled_from(sorted(VALUES)).flatmap(lambda name: st.tuples(st.just(name), VALUES[name]))

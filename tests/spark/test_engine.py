@@ -156,10 +156,9 @@ def test_a_schema_to_read_with_has_no_not_null_in_it() -> None:
 @pytest.mark.parametrize(
     ("type_", "column"),
     [
-        (T.DayTimeIntervalType(), "c"),
         (T.CalendarIntervalType(), "c"),
-        (T.ArrayType(T.YearMonthIntervalType()), "c.element"),
-        (T.StructType([T.StructField("x", T.DayTimeIntervalType())]), "c.x"),
+        (T.ArrayType(T.CalendarIntervalType()), "c.element"),
+        (T.StructType([T.StructField("x", T.CalendarIntervalType())]), "c.x"),
         (T.StringType("UNICODE"), "c"),
     ],
 )

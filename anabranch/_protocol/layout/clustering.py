@@ -15,6 +15,7 @@ from typing import TypeAlias
 from anabranch._protocol.actions import DomainMetadata, Metadata
 from anabranch._protocol.properties import Properties
 from anabranch._protocol.schema.evolution import sql_name
+from anabranch._protocol.schema.intervals import INTERVALS
 from anabranch._protocol.schema.leaves import column_list, leaves_with_stats
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch.errors import CorruptLog, InvalidOption
@@ -147,7 +148,11 @@ def check_zorder(columns: Sequence[Path], metadata: Metadata) -> None:
             raise InvalidOption(option="ZORDER BY", value=name, reason=reason)
         if column not in paths:
             raise InvalidOption(option="ZORDER BY", value=sql_names([column])[0], reason=_no_statistics_reason(column))
-        if _has_no_order(_fields_on(metadata.schema, column)[-1].type):
+        type_ = _fields_on(metadata.schema, column)[-1].type
+        if type_ in INTERVALS:
+            reason = f"no file is skipped by values of the type {type_}, so no query would gain."
+            raise InvalidOption(option="ZORDER BY", value=sql_names([column])[0], reason=reason)
+        if _has_no_order(type_):
             reason = "values of this type have no order."
             raise InvalidOption(option="ZORDER BY", value=sql_names([column])[0], reason=reason)
 

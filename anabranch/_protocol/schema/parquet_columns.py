@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from anabranch._protocol.schema.intervals import DAY_SECOND, INTERVALS, YEAR_MONTH, canonical_type
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, kind_of
 from anabranch.errors import UnsupportedType
 
@@ -25,6 +26,7 @@ _NARROW = ("byte", "short", "integer")
 _SIGNED = {8: "byte", 16: "short", 32: "integer", 64: "long"}
 _UNSIGNED = {8: "short", 16: "integer", 32: "long", 64: "decimal(20,0)"}
 _TEXTS = ("String", "Enum", "JSON")
+_STORED_AS = {YEAR_MONTH: "integer", DAY_SECOND: "long"}
 
 
 class MergeConflict(Exception):
@@ -36,7 +38,7 @@ class MergeConflict(Exception):
 
 
 def columns_of(footer: pq.FileMetaData) -> Struct:
-    """The columns of one file, all nullable, with the comments that Spark wrote.
+    """The columns of one file, all nullable, with the comments that Spark wrote, and the intervals that it noted.
 
     Raises:
         UnsupportedType: Spark or Delta has no type for a column.
@@ -45,7 +47,11 @@ def columns_of(footer: pq.FileMetaData) -> Struct:
     leaves = (footer.schema.column(i) for i in range(footer.num_columns))
     struct = _struct(footer.schema.to_arrow_schema(), leaves, "")
     spark_fields = _spark_metadata(footer)
-    fields = [replace(field, metadata=_comment(spark_fields.get(field.name, {}))) for field in struct]
+    noted = ((field, spark_fields.get(field.name)) for field in struct)
+    fields = [
+        replace(field, type=_noted_type(field.type, _part(note, "type")), metadata=_comment(note))
+        for field, note in noted
+    ]
     return Struct(tuple(fields))
 
 
@@ -161,7 +167,7 @@ def _of_annotation(column: pq.ColumnSchema, logical: Mapping[str, Any]) -> str |
 
 def _spark_metadata(footer: pq.FileMetaData) -> Mapping[str, Any]:
     """Spark's metadata of the top-level columns, if Spark wrote the file. Raises UnsupportedType: a type is stored as
-    another one, such as an interval as a number.
+    another one, such as a time as a number.
     """
     try:
         fields = json.loads((footer.metadata or {})[_SPARK_SCHEMA])["fields"]
@@ -170,7 +176,8 @@ def _spark_metadata(footer: pq.FileMetaData) -> Mapping[str, Any]:
         return {}
     for name, spark_field in spark_fields.items():
         for type_ in _types_in(spark_field.get("type")):
-            if type_.startswith(("interval", "time(", "variant", "void", "geometry", "geography")):
+            is_other = type_.startswith(("interval", "time(", "variant", "void", "geometry", "geography"))
+            if is_other and canonical_type(type_) not in INTERVALS:
                 raise UnsupportedType(column=name, type=type_)
     return spark_fields
 
@@ -183,6 +190,30 @@ def _types_in(spark_type: Any) -> Iterator[str]:
             yield from _types_in(spark_type.get(key))
         for field in spark_type.get("fields") or ():
             yield from _types_in(field.get("type") if isinstance(field, Mapping) else None)
+
+
+def _noted_type(data_type: DataType, note: Any) -> DataType:
+    """The type with the intervals that Spark notes; files hold them as numbers."""
+    match data_type:
+        case Struct():
+            notes = {_part(member, "name"): _part(member, "type") for member in _part(note, "fields") or ()}
+            return Struct(
+                tuple(replace(field, type=_noted_type(field.type, notes.get(field.name))) for field in data_type)
+            )
+        case Array():
+            return replace(data_type, element=_noted_type(data_type.element, _part(note, "elementType")))
+        case Map():
+            key, value = (
+                _noted_type(data_type.key, _part(note, "keyType")),
+                _noted_type(data_type.value, _part(note, "valueType")),
+            )
+            return replace(data_type, key=key, value=value)
+    name = canonical_type(note) if isinstance(note, str) else ""
+    return name if _STORED_AS.get(name) == data_type else data_type
+
+
+def _part(note: Any, key: str) -> Any:
+    return note.get(key) if isinstance(note, Mapping) else None
 
 
 def _comment(spark_field: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
+from anabranch._protocol.schema.intervals import DAY_SECOND, YEAR_MONTH, canonical_type
 from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
 VOID = "void"
@@ -143,8 +144,9 @@ def _exactly(type_: DataType) -> DataType:
 def parse_schema(text: str) -> Struct:
     """The schema in a ``schemaString`` (PROTOCOL.md "Schema Serialization Format").
 
-    Any name of a primitive type is accepted: the table features refuse unreadable ones. Raises `InvalidSchema` if the
-    text is not a schema, or is nested deeper than `DEEPEST`.
+    Any name of a primitive type is accepted: the table features refuse unreadable ones. Narrowed interval types, such
+    as ``interval day``, become those that writers name (`anabranch._protocol.schema.intervals`). Raises
+    `InvalidSchema` if the text is not a schema, or is nested deeper than `DEEPEST`.
 
     Example:
         >>> text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
@@ -207,7 +209,7 @@ def levels_in_files(data_type: DataType) -> int:
 def _data_type(parsed: Any, level: int) -> DataType:
     check_depth(level)
     if isinstance(parsed, str):
-        return parsed
+        return canonical_type(parsed)
     kind = parsed["type"]
     if kind == "struct":
         struct = Struct(tuple(_field(member, level + 1) for member in parsed["fields"]))
@@ -274,6 +276,8 @@ _TO_ARROW: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    YEAR_MONTH: pa.int32(),
+    DAY_SECOND: pa.duration("us"),
     VOID: pa.null(),
 }
 
@@ -293,13 +297,15 @@ _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pt.is_date, "date"),
     (lambda t: pt.is_timestamp(t) and t.tz is not None, "timestamp"),
     (pt.is_timestamp, "timestamp_ntz"),
+    (pt.is_duration, DAY_SECOND),
     (pt.is_null, VOID),
 )
 """Unsigned integers map to the next wider signed type, as in delta-rs; uint64 has none."""
 
 
 def to_arrow(struct: Struct) -> pa.Schema:
-    """The Arrow schema of rows with these columns; timestamps are microseconds, ``timestamp`` in UTC.
+    """The Arrow schema of rows with these columns; timestamps are microseconds, ``timestamp`` in UTC, and an ``interval
+    year to month`` is its number of months, as Arrow cannot store its own type of it in Parquet.
 
     Raises `UnsupportedType` for a type without an Arrow type, such as ``variant``.
     """
@@ -341,9 +347,9 @@ def from_arrow(schema: pa.Schema) -> Struct:
 
     Any kind of string, binary, list or dictionary becomes Delta's one; timestamps of any unit and zone become
     ``timestamp``, those without a zone ``timestamp_ntz`` (a finer unit than microseconds is cut by the writer); uint8,
-    uint16 and uint32 become the next wider signed type. Raises `UnsupportedType`, naming column and type, for what
-    Delta cannot hold (uint64, durations, times, …), and `InvalidSchema` where two names differ at most in case,
-    or types are nested deeper than `DEEPEST`.
+    uint16 and uint32 become the next wider signed type; a duration becomes an ``interval day to second``. Raises
+    `UnsupportedType`, naming column and type, for what Delta cannot hold (uint64, times, …), and `InvalidSchema` where
+    two names differ at most in case, or types are nested deeper than `DEEPEST`.
     """
     return _struct_of(schema, "", 1)
 

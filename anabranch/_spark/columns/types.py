@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from anabranch._protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
+from anabranch._protocol.schema.intervals import DAY_SECOND, YEAR_MONTH, canonical_type
 from anabranch._protocol.schema.lengths import LENGTH, char_length
 from anabranch._protocol.schema.types import (
     DEEPEST,
@@ -51,6 +52,8 @@ _SPARK_TYPES: dict[str, T.DataType] = {
     "timestamp": T.TimestampType(),
     "timestamp_ntz": T.TimestampNTZType(),
     "variant": T.VariantType(),
+    YEAR_MONTH: T.YearMonthIntervalType(),
+    DAY_SECOND: T.DayTimeIntervalType(),
     VOID: T.NullType(),
 }
 _RULES = frozenset({DEFAULT, GENERATION, INVARIANT, LENGTH, START, STEP, EXPLICIT})
@@ -201,7 +204,7 @@ def describe(rows: DataFrame) -> Struct:
     """The Delta columns of a DataFrame.
 
     Raises:
-        UnsupportedType: a column has a type that Delta lacks, such as an interval.
+        UnsupportedType: a column has a type that Delta lacks, such as ``TIME``.
         InvalidSchema: two columns have the same name, ignoring case.
     """
     return schema_of(rows.schema)
@@ -263,6 +266,8 @@ def delta_type(spark: T.DataType, path: str, level: int = 1) -> DataType:
         return f"decimal({spark.precision},{spark.scale})"
     if isinstance(spark, T.CharType | T.VarcharType):
         return "string"
+    if isinstance(spark, T.YearMonthIntervalType | T.DayTimeIntervalType):
+        return canonical_type(spark.simpleString())
     if spark not in _DELTA_NAMES:
         raise UnsupportedType(column=path, type=spark.simpleString())
     return _DELTA_NAMES[spark]

@@ -28,6 +28,7 @@ from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import DataType, from_arrow, to_arrow
 from anabranch._protocol.steps import OF_A_QUERY, READ_SOURCE, Step
 from anabranch._protocol.unsupported import Unsupported
+from anabranch._spark.columns.months import months_as_numbers
 from anabranch._spark.columns.types import column, delta_type, spark_schema
 from anabranch._spark.frames.dataframe_source import printed_plan
 from anabranch._spark.frames.failures import translate_errors
@@ -222,7 +223,8 @@ def source_frame(spark: SparkSession, held: MergeSource, names: Names) -> DataFr
 def few_values(spark: SparkSession, held: MergeSource, column_name: str, limit: int) -> list[Any] | None:
     """The distinct values of a column of the kept rows; None if there are more than ``limit``."""
     rows = read_scratch(spark, [held.place], T.StructType([*held.schema, _NUMBER]))
-    values = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1).toArrow()
+    distinct = rows.select(column(column_name).alias("value")).distinct().limit(limit + 1)
+    values = months_as_numbers(distinct).toArrow()
     return values["value"].to_pylist() if len(values) <= limit else None
 
 

@@ -27,6 +27,7 @@ from anabranch._protocol.schema.lengths import LENGTH, char_length, pads
 from anabranch._protocol.schema.types import Field, Struct, schema_json
 from anabranch._protocol.schema.voids import columns_in_files, has_void
 from anabranch._spark.columns.lengths import pad_chars
+from anabranch._spark.columns.months import to_months
 from anabranch._spark.columns.physical_names import logical
 from anabranch._spark.columns.types import column, spark_schema, spark_type, tree_reduce
 from anabranch._spark.frames.failures import translate_errors
@@ -225,5 +226,5 @@ def _cast_column(value: Column, field: Field | None, name: str) -> Column:
     """A value as Spark reads a column: a char is padded, and marked as char for comparisons."""
     if field is None:
         return value
-    value, length = value.cast(spark_type(field.type)), char_length([field])
+    value, length = to_months(value, spark_type(field.type)), char_length([field])
     return value if length is None else pad_chars(field, value).alias(name, metadata={LENGTH: f"char({length})"})

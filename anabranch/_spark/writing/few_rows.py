@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from anabranch._log.footers import read_footer
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.schema.types import arrow_type
+from anabranch._spark.columns.months import months_as_numbers
 from anabranch._spark.columns.types import delta_type, quote_identifier
 from anabranch._spark.sessions.sql_text import select_sql
 from anabranch._storage import open_store
@@ -103,7 +104,7 @@ def _without_long(rows: DataFrame, texts: Sequence[str], most: int) -> DataFrame
 
 def arrow_of(rows: DataFrame) -> pa.Table:
     """All rows of a DataFrame, in the Arrow types of its columns."""
-    return as_arrow(rows.toArrow(), rows.schema)
+    return as_arrow(months_as_numbers(rows).toArrow(), rows.schema)
 
 
 def as_arrow(rows: pa.Table, schema: T.StructType) -> pa.Table:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from anabranch._expressions.dialect import TokenType
 from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
+from anabranch._protocol.schema.intervals import INTERVALS, canonical_type
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import VOID, Array, DataType, Field, Map, Struct, check_depth
 from anabranch._sql.grammar.reader import Reader
@@ -40,7 +41,8 @@ _TYPES = {
     "VARIANT": "variant",
     "VOID": VOID,
 }
-_UNSUPPORTED = frozenset({"INTERVAL", "TIME", "GEOMETRY", "GEOGRAPHY"})
+_INTERVAL_FIELDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+_UNSUPPORTED = frozenset({"TIME", "GEOMETRY", "GEOGRAPHY"})
 """Spark's types that a Delta table cannot have."""
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
@@ -107,12 +109,27 @@ def _data_type(r: Reader, column: str, level: int) -> TypeDefinition:
     if keyword in ("CHAR", "CHARACTER", "VARCHAR"):
         length = r.single(lambda: r.whole("a length"))
         return TypeDefinition("string", f"{'varchar' if keyword == 'VARCHAR' else 'char'}({length})", True)
+    if keyword == "INTERVAL":
+        return _interval(r, column)
     type_name = _TYPES.get(keyword)
     if keyword in _UNSUPPORTED:
         raise UnsupportedType(column=column, type=keyword.lower())
     if type_name is None:
         r.fail("there is no such type in a Delta table.", at)
     return TypeDefinition(type_name, _SQL_NAMES.get(type_name, type_name))
+
+
+def _interval(r: Reader, column: str) -> TypeDefinition:
+    """Take the fields of an interval; without fields it is Spark's former type, which a table cannot have."""
+    name = "interval"
+    if r.ahead() in _INTERVAL_FIELDS:
+        name += f" {r.name('a field of an interval').lower()}"
+        if r.take("TO"):
+            name += f" to {r.name('a field of an interval').lower()}"
+    type_name = canonical_type(name)
+    if type_name not in INTERVALS:
+        raise UnsupportedType(column=column, type=name)
+    return TypeDefinition(type_name, name)
 
 
 def _decimal(r: Reader) -> TypeDefinition:

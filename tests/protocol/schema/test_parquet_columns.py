@@ -90,10 +90,22 @@ def test_a_comment_that_spark_left_is_kept_and_nothing_else_of_its_notes() -> No
     assert column == Field("c", "long", True, {"comment": "how many"})
 
 
-@pytest.mark.parametrize("type_", ["interval day to second", "variant", {"type": "array", "elementType": "void"}])
+@pytest.mark.parametrize("type_", ["interval", "variant", {"type": "array", "elementType": "void"}])
 def test_a_type_that_spark_keeps_as_another_one_is_refused(type_: Any) -> None:
     with pytest.raises(UnsupportedType):
         columns_of(footer_of(noted(type_)))
+
+
+def test_intervals_are_told_from_numbers_by_what_spark_noted() -> None:
+    (column,) = columns_of(footer_of(noted("interval hour to second")))
+    assert column.type == "interval day to second"
+    (column,) = columns_of(footer_of(noted("interval year")))
+    assert column.type == "long"  # the file holds no months
+    inside = {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "interval month"}}
+    fields = [{"name": "c", "type": {"type": "struct", "fields": [{"name": "m", "type": inside}]}, "nullable": True}]
+    kind = pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int32())))])
+    (column,) = columns_of(footer_of(pa.schema([("c", kind)], metadata={_NOTES: json.dumps({"fields": fields})})))
+    assert column.type == Struct((Field("m", Map("string", Array("interval year to month"))),))
 
 
 @pytest.mark.parametrize("notes", ["no json", "[]", '{"fields": 5}', '{"fields": [{"name": "c"}]}', '{"fields": [5]}'])

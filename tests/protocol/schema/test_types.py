@@ -28,7 +28,7 @@ from anabranch._protocol.schema.types import (
 from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
 PRIMITIVES = ["string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"]
-PRIMITIVES += ["timestamp_ntz", "decimal(10,2)", "decimal(38,38)"]
+PRIMITIVES += ["timestamp_ntz", "decimal(10,2)", "decimal(38,38)", "interval day to second"]
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 json_scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5)
@@ -154,6 +154,7 @@ def test_the_physical_name_is_the_mapped_one_where_there_is_one() -> None:
         (pa.date64(), "date"),
         (pa.timestamp("ns", "Europe/Paris"), "timestamp"),
         (pa.timestamp("s"), "timestamp_ntz"),
+        (pa.duration("ms"), "interval day to second"),
         (pa.decimal256(38, 10), "decimal(38,10)"),
         (pa.large_list(pa.field("item", pa.int8(), nullable=False)), Array("byte", False)),
         (pa.list_(pa.int8(), 3), Array("byte", True)),
@@ -168,7 +169,7 @@ def test_arrow_types_that_delta_can_hold_become_its_own(arrow: pa.DataType, delt
 
 @pytest.mark.parametrize(
     "arrow",
-    [pa.uint64(), pa.duration("us"), pa.time64("us"), pa.decimal256(40, 2), pa.decimal128(5, -2)],
+    [pa.uint64(), pa.month_day_nano_interval(), pa.time64("us"), pa.decimal256(40, 2), pa.decimal128(5, -2)],
     ids=str,
 )
 def test_an_arrow_type_that_delta_cannot_hold_is_refused_by_column_and_type(arrow: pa.DataType) -> None:
@@ -186,6 +187,11 @@ def test_a_delta_type_that_arrow_rows_cannot_hold_is_refused_by_column_and_type(
 def test_two_arrow_columns_that_differ_only_in_case_are_refused() -> None:
     with pytest.raises(InvalidSchema):
         from_arrow(pa.schema([("a", pa.int8()), ("A", pa.int8())]))
+
+
+def test_intervals_are_durations_and_numbers_of_months_in_arrow() -> None:
+    assert arrow_type("interval day to second") == pa.duration("us")
+    assert arrow_type(Array("interval year to month")).value_type == pa.int32()
 
 
 def test_timestamps_are_microseconds_in_arrow() -> None:

@@ -60,7 +60,7 @@ def test_a_timestamp_without_zone_is_the_same_in_every_zone(
 
 
 @pytest.mark.parametrize(
-    "odd", ["INTERVAL '1' DAY", "INTERVAL '1' MONTH", "'a' COLLATE UTF8_LCASE", "array(INTERVAL '1' DAY)"]
+    "odd", ["make_interval(1)", "'a' COLLATE UTF8_LCASE", "array('a' COLLATE UTF8_LCASE)", "array(make_interval(1))"]
 )
 def test_a_type_that_no_table_can_hold_is_refused_before_anything_is_written(
     spark: Any, tmp_path: Path, odd: str
@@ -71,7 +71,7 @@ def test_a_type_that_no_table_can_hold_is_refused_before_anything_is_written(
     assert not Path(path).exists()
 
 
-@pytest.mark.parametrize("strange", ["interval day to second", "geometry(4326)"])
+@pytest.mark.parametrize("strange", ["interval", "interval month to day", "INTERVAL Year", "geometry(4326)"])
 def test_a_column_of_such_a_type_keeps_a_table_from_being_read(spark: Any, tmp_path: Path, strange: str) -> None:
     path = table_path(tmp_path)
     schema = Struct((Field("id", "long"), Field("odd", strange)))

@@ -39,11 +39,12 @@ def parsed(text: str, args: Any = None) -> Any:
 @pytest.mark.parametrize(
     ("declared", "shown"),
     [
-        ("INTERVAL DAY TO SECOND", "interval"),
-        ("INTERVAL YEAR", "interval"),
+        ("INTERVAL", "interval"),
+        ("INTERVAL MONTH TO DAY", "interval month to day"),
+        ("INTERVAL SECOND TO MINUTE", "interval second to minute"),
         ("TIME(6)", "time"),
         ("ARRAY<TIME>", "time"),
-        ("MAP<STRING, INTERVAL DAY>", "interval"),
+        ("MAP<STRING, INTERVAL>", "interval"),
         ("STRING COLLATE UTF8_LCASE", "string collate UTF8_LCASE"),
     ],
 )
@@ -52,6 +53,14 @@ def test_a_type_of_sparks_that_no_delta_table_holds_is_refused_by_its_name(decla
         parsed(f"CREATE TABLE n (a {declared}) USING delta")
     assert refused.value.facts["column"] == "a"
     assert refused.value.facts["type"] == shown
+
+
+@pytest.mark.parametrize("fields", ["YEAR TO MONTH", "YEAR", "MONTH", "DAY TO SECOND", "HOUR", "minute to second"])
+def test_an_interval_is_declared_by_its_fields(fields: str) -> None:
+    (column, other) = parsed(f"CREATE TABLE n (a INTERVAL {fields} COMMENT 'how long', b INT) USING delta").columns
+    is_of_months = fields in ("YEAR TO MONTH", "YEAR", "MONTH")
+    assert column.type == ("interval year to month" if is_of_months else "interval day to second")
+    assert (column.metadata, other.type) == ({"comment": "how long"}, "integer")
 
 
 def test_a_type_that_nobody_knows_is_refused_for_a_delta_table_and_left_to_spark_for_others() -> None:
