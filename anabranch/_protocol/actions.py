@@ -83,6 +83,8 @@ FileRow = Mapping[str, Any]
 
 
 _FEATURES_FOR_READERS, _FEATURES_FOR_WRITERS = 3, 7
+_WRONG_NAMES = {"timestampWithoutTimezone": "timestampNtz"}
+"""Names that tables list in place of a feature's own, which a protocol that is written has (delta-kernel-rs #2557)."""
 _DIGITS = 20
 
 
@@ -90,7 +92,8 @@ _DIGITS = 20
 class Protocol:
     """What readers and writers must support (PROTOCOL.md "Protocol Evolution").
 
-    The feature sets are None where the version numbers alone define them (reader below 3, writer below 7).
+    The feature sets are None where the version numbers alone define them (reader below 3, writer below 7). They have
+    the features' own names, also if the action lists ``timestampWithoutTimezone`` for ``timestampNtz``.
     """
 
     min_reader: int = 1
@@ -328,13 +331,13 @@ def _version(action: Mapping[str, Any], name: str) -> int:
 
 
 def _features(action: Mapping[str, Any], name: str, version: int, listing: int) -> frozenset[str] | None:
-    """The features of a list; an empty list counts as absent where no list is allowed."""
+    """The features of a list under their own names; an empty list counts as absent where no list is allowed."""
     listed = _list_in(action, name)
     if version == listing and listed is None:
         raise MalformedAction(f"version {version} comes with {name}")
     if version < listing and listed:
         raise MalformedAction(f"{name} come with version {listing}, not {version}")
-    return None if listed is None or version < listing else frozenset(listed)
+    return None if listed is None or version < listing else frozenset(_WRONG_NAMES.get(each, each) for each in listed)
 
 
 def _once(names: list[str], field: str) -> tuple[str, ...]:

@@ -211,5 +211,14 @@ def test_features_that_are_no_list_are_refused(field: str) -> None:
         )
 
 
+def test_a_wrong_name_of_a_feature_is_read_and_its_own_written() -> None:
+    """delta-kernel-rs #2557: some tables list ``timestampWithoutTimezone`` for ``timestampNtz``."""
+    wrong = ["timestampWithoutTimezone", "appendOnly"]
+    action = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": wrong[:1], "writerFeatures": wrong}
+    protocol = Protocol.from_json(action)
+    assert protocol == Protocol(3, 7, frozenset({"timestampNtz"}), frozenset({"timestampNtz", "appendOnly"}))
+    assert protocol.to_json()["writerFeatures"] == ["appendOnly", "timestampNtz"]
+
+
 def test_versions_written_as_text_are_read() -> None:
     assert Protocol.from_json({"minReaderVersion": "1", "minWriterVersion": "2"}) == Protocol(1, 2)

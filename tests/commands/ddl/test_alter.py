@@ -162,6 +162,27 @@ def test_columns_are_added_where_they_are_wanted_and_older_rows_have_null(world:
     ]
 
 
+def test_a_table_that_lists_a_wrong_name_of_a_feature_is_read_and_written_under_its_own(tmp_path: Path) -> None:
+    """delta-kernel-rs #2557: ``timestampWithoutTimezone`` for ``timestampNtz``."""
+    path = table_path(tmp_path)
+    wrong = {"minReaderVersion": 3, "minWriterVersion": 7}
+    wrong |= dict.fromkeys(("readerFeatures", "writerFeatures"), ["timestampWithoutTimezone"])
+    schema = Struct((Field("id", "long"), Field("t", "timestamp_ntz")))
+    put_commit(path, 0, {"protocol": wrong}, metadata(schema))
+    world, moment = World(path), dt.datetime(2026, 1, 31, 12)
+    world.append({"id": 1, "t": moment})
+    world.update("id = 1", id=2)
+    assert world.rows() == [{"id": 2, "t": moment}]
+    assert len(list(Path(path, "_delta_log").glob("*.json"))) == 3
+    SetProperties(path, {"delta.enableDeletionVectors": "true"}).run()
+    text = Path(path, "_delta_log", f"{3:020}.json").read_text()
+    assert '"readerFeatures":["deletionVectors","timestampNtz"]' in text
+    assert "timestampWithoutTimezone" not in text
+    with pytest.raises(errors.UnsupportedFeature, match="timestampWithoutTimezone"):
+        SetProperties(path, {"delta.feature.timestampWithoutTimezone": "supported"}).run()
+    world.assert_clean()
+
+
 def test_a_column_that_needs_a_feature_brings_it(world: World) -> None:
     AddColumns(world.path, (NewColumn(Field("t", "timestamp_ntz")),)).run()
     assert world.log.snapshot().protocol.reader_features == {"deletionVectors", "timestampNtz"}
