@@ -66,6 +66,8 @@ def to_orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string_view(type_):
         type_ = pa.string()
+    if pa.types.is_duration(type_):  # Arrow orders these numbers, but not as spans
+        type_ = pa.int64()
     if pa.types.is_nested(type_) or any(is_bytes(type_) for is_bytes in _BYTES):
         return None
     return column if type_ == column.type else column.cast(type_)

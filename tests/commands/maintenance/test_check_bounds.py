@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anabranch import append
 from anabranch._log.log import forget
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch.commands.maintenance.check import check_table
@@ -87,6 +88,16 @@ def test_a_footer_whose_chunks_are_of_another_type_than_its_columns_ends_no_proc
     garbled = [data[:at] + text + data[at + 2 :] for at in places]
     found_there = [found(tmp_path / str(i), "string", rows, {}, each) for i, each in enumerate(garbled)]
     assert any("of another type" in finding.problem for findings in found_there for finding in findings)
+
+
+def test_spans_whose_order_arrow_does_not_know_end_no_check(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    append(path, {"d": pa.array([3, None, -5], pa.duration("us"))})
+    assert check_table(path, deep=True).is_clean
+    commit = path / "_delta_log" / f"{0:020}.json"
+    commit.write_text(commit.read_text().replace('nullCount\\":{\\"d\\":1', 'nullCount\\":{\\"d\\":2'))
+    forget()
+    assert any("NULL" in finding.problem for finding in check_table(path, deep=True).findings)
 
 
 def test_bounds_of_footer_and_rows_are_the_same() -> None:
