@@ -339,10 +339,14 @@ def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
 
 
 def _is_widened(file_type: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a file are narrower numbers of the same kind, all of which fit into a column."""
+    """Whether values of a file are narrower numbers of the same kind, or integers in a column of decimals, all of which
+    fit into the column.
+    """
     kinds = pa.types
     if kinds.is_signed_integer(file_type) and kinds.is_signed_integer(wanted):
         return bool(file_type.bit_width < wanted.bit_width)
+    if kinds.is_signed_integer(file_type) and kinds.is_decimal128(wanted):
+        return wanted.precision - wanted.scale >= len(str(1 << (file_type.bit_width - 1))) and wanted.scale >= 0
     return bool(kinds.is_float32(file_type) and kinds.is_float64(wanted))
 
 

@@ -22,6 +22,7 @@ from anabranch.commands.ddl.change_column import ChangeColumn
 from anabranch.commands.opening import open_log
 from anabranch.errors import AnabranchError, ConstraintNotMet, InvalidCondition, InvalidOption
 from tests.spark.tables import file_row, file_set
+from tests.support.raw_logs import add, metadata, put_commit
 from tests.support.worlds import table_path
 
 pytestmark = pytest.mark.spark
@@ -312,3 +313,41 @@ def test_not_null_and_defaults_are_looked_at_by_spark(spark: Any, tmp_path: Path
     ChangeColumn(path, ("id",), default="40 + 2").run(engine)
     spark.sql("SELECT NULL AS s").write.format("delta").mode("append").save(path)
     assert spark.read.format("delta").load(path).filter("id = 42").count() == 1
+
+
+TIGHT: dict[str, tuple[str, list[Any]]] = {
+    "byte": ("decimal(4,1)", [1, None, -128]),
+    "short": ("decimal(6,1)", [1, None, -32768]),
+    "long": ("decimal(19,0)", [1, None, -(2**63)]),
+}
+"""Changes that the protocol does not list, although all values fit; older versions of delta-spark made them."""
+
+
+@pytest.mark.parametrize("before", sorted(TIGHT))
+def test_a_decimal_that_just_holds_all_integers_is_read_and_changed(spark: Any, tmp_path: Path, before: str) -> None:
+    """delta-kernel-rs, tests/data/type-widening: ``byte`` to ``decimal(4,1)``."""
+    path, (after, values) = Path(table_path(tmp_path)), TIGHT[before]
+    facts = {"delta.typeChanges": [{"fromType": before, "toType": after, "tableVersion": 1}]}
+    inside = Struct((Field("c", after, metadata=facts),))
+    columns = Struct((Field("id", "long"), Field("c", after, metadata=facts), Field("s", inside)))
+    names = {name: ["typeWidening-preview"] for name in ("readerFeatures", "writerFeatures")}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **names}}
+    adds = []
+    for name, kind, numbers in (("old", before, values), ("new", after, [Decimal(2)])):
+        typed = pa.array(numbers, arrow_type(kind))
+        rows = {"id": range(len(numbers)), "c": typed, "s": pa.StructArray.from_arrays([typed], ["c"])}
+        path.mkdir(exist_ok=True)
+        pq.write_table(pa.table(rows), path / f"{name}.parquet")
+        adds.append(add(f"{name}.parquet", size=(path / f"{name}.parquet").stat().st_size))
+    put_commit(path, 0, protocol, metadata(columns), *adds)
+    expected = sorted([Decimal(value) for value in (*values, 2) if value is not None])
+    assert dict(spark.read.format("delta").load(str(path)).dtypes)["c"] == after
+    for shown in ("c", "s.c"):
+        read = spark.read.format("delta").load(str(path)).selectExpr(f"{shown} AS c").where("c IS NOT NULL").collect()
+        assert sorted(row["c"] for row in read) == expected
+    assert sorted(anabranch.table(str(path)).to_arrow(["c"])["c"].drop_null().to_pylist()) == expected
+    table = DeltaTable.forPath(spark, str(path))
+    table.update("c = 1", {"id": "7"})
+    table.update("soundex(string(c)) IS NOT NULL AND c < 0", {"id": "8"})
+    rows = spark.read.format("delta").load(str(path)).where("id > 6").orderBy("id").collect()
+    assert [(row["id"], row["c"], row["s"]["c"]) for row in rows] == [(7, 1, 1), (8, values[2], values[2])]

@@ -36,6 +36,9 @@ NO_MOMENTS = f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMES
 _NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
 _ICEBERG = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2")
 _LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+"""The digits of the longest value."""
+_MOST_DIGITS = 38
 
 
 def can_widen(before: DataType, after: DataType) -> bool:
@@ -63,6 +66,45 @@ def _widens_across(before: DataType, after: DataType) -> bool:
     return before in INTEGERS and _has_room(after, _LEAST_DIGITS[str(before)], 0)
 
 
+def can_read(before: DataType, after: DataType) -> bool:
+    """Whether readers give every value of the old type its place in the new one: after each change that the protocol
+    allows, and after one from integers to decimals with fewer digits that suffice.
+
+    Example:
+        >>> can_read("byte", "decimal(4,1)"), can_widen("byte", "decimal(4,1)"), can_read("byte", "decimal(3,1)")
+        (True, False, False)
+    """
+    return can_widen(before, after) or _type_to_read(before, after) is not None
+
+
+def _type_to_read(before: DataType, after: DataType) -> str | None:
+    """The decimal as which Spark reads files with integers: with room for 10 digits, or 20; None if it reads none."""
+    digits = decimal_of(after)
+    if digits is None or before not in INTEGERS or not _has_room(after, _DIGITS[str(before)], 0):
+        return None
+    precision = max(digits[0], _LEAST_DIGITS[str(before)] + digits[1])
+    return f"decimal({precision},{digits[1]})" if precision <= _MOST_DIGITS else None
+
+
+def types_to_read(columns: Struct) -> Struct:
+    """The columns with the types as which Spark reads files that are older than changes of types; a cast to the
+    columns' own types loses nothing.
+    """
+    return Struct(tuple(replace(field, type=type_to_read(field)) for field in columns), columns.exact)
+
+
+def type_to_read(field: Field) -> DataType:
+    """The type of one column in `types_to_read`."""
+    if isinstance(field.type, Struct):
+        return types_to_read(field.type)
+    read_types = [
+        _type_to_read(change.get("fromType"), field.type)
+        for change in field.metadata.get(TYPE_CHANGES) or ()
+        if "fieldPath" not in change
+    ]
+    return max((found for found in read_types if found), key=lambda found: decimal_of(found) or (), default=field.type)
+
+
 def _has_room(after: DataType, precision: int, scale: int) -> bool:
     """Whether a decimal has at least this many digits on both sides of the point."""
     digits = decimal_of(after)
@@ -87,23 +129,28 @@ class TypeChange:
 
 
 def unreadable_change(schema: Struct) -> str | None:
-    """Describe the first recorded change that no reader supports; None if all are supported."""
-    for column, type_change in _type_changes_in(schema):
+    """Describe the first recorded change that readers do not support (`can_read`; inside arrays and maps, `can_widen`);
+    None if all are supported.
+    """
+    for column, type_change, is_inside in _type_changes_in(schema):
         before, after = type_change.get("fromType"), type_change.get("toType")
-        if not can_widen(str(before), str(after)):
+        if not (can_widen if is_inside else can_read)(str(before), str(after)):
             return f"the column {column} was changed from {before} to {after}, which is no widening."
     return None
 
 
-def _type_changes_in(data_type: DataType, enclosing: tuple[str, ...] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _type_changes_in(
+    data_type: DataType, enclosing: tuple[str, ...] = (), is_inside: bool = False
+) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """Each recorded change with its column, and whether it is inside an array or a map."""
     if isinstance(data_type, Struct):
         for field in data_type:
             path = (*enclosing, field.name)
             for type_change in field.metadata.get(TYPE_CHANGES) or ():
-                yield ".".join(path), type_change
-            yield from _type_changes_in(field.type, path)
+                yield ".".join(path), type_change, is_inside or "fieldPath" in type_change
+            yield from _type_changes_in(field.type, path, is_inside)
     for step, inner in inside_of(data_type).items():
-        yield from _type_changes_in(inner, (*enclosing, step))
+        yield from _type_changes_in(inner, (*enclosing, step), True)
 
 
 # -- changing a type ---------------------------------------------------------------------------------------------------
@@ -201,8 +248,8 @@ def check_moments(before: Struct, after: Struct, protocol: Protocol) -> None:
     Adding a column enables the feature; changing a type does not, as in delta-spark.
     """
     earlier = list(_type_changes_in(before))
-    for column, type_change in _type_changes_in(after):
-        is_new = type_change.get("toType") == "timestamp_ntz" and (column, type_change) not in earlier
+    for column, type_change, is_inside in _type_changes_in(after):
+        is_new = type_change.get("toType") == "timestamp_ntz" and (column, type_change, is_inside) not in earlier
         if is_new and TIMESTAMP_NTZ not in (protocol.writer_features or ()):
             raise _refusal(column, "date", "timestamp_ntz", NO_MOMENTS)
 

@@ -12,6 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from anabranch._protocol.features.widening import type_to_read
 from anabranch._protocol.schema.column_mapping import FIELD_ID, NESTED_IDS, fields_of, is_renamed
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
 from anabranch._protocol.schema.voids import type_in_files
@@ -32,11 +33,13 @@ def _logical(field: Field) -> Column:
     value, file_type = column(field.physical_name), type_in_files(field.type)
     if file_type is None:
         return F.lit(None).cast(spark_type(field.type)).alias(field.name)
-    if is_renamed(field.type):
+    is_read_as_it_is = type_to_read(field) == field.type
+    if is_renamed(field.type) or not is_read_as_it_is:
         value = value.cast(spark_type(file_type))
     if file_type != field.type:
         value = convert_value(value, file_type, field.type)
     is_unchanged = field.physical_name == field.name and file_type == field.type and not is_renamed(field.type)
+    is_unchanged = is_unchanged and is_read_as_it_is
     return value if is_unchanged else value.alias(field.name)
 
 

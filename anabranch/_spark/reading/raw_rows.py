@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch._protocol.features.row_tracking import HiddenColumns
+from anabranch._protocol.features.widening import types_to_read
 from anabranch._protocol.layout.addresses import Address, address_of, free_name
 from anabranch._protocol.layout.file_sets import FileSet, Marks
 from anabranch._protocol.partitions import map_column, names_no_instant, partition_arrays
@@ -75,7 +76,10 @@ def open_plain(spark: SparkSession, files: FileSet) -> DataFrame:
     file_places = places(spark, files.root, files.files["path"].to_pylist(), files.allowed)
     read = _read(spark, files, file_places, files.schema)
     is_unchanged = (
-        not is_renamed(files.schema) and not has_void(files.schema) and not any(map(_pads_inside, files.schema))
+        not is_renamed(files.schema)
+        and not has_void(files.schema)
+        and not any(map(_pads_inside, files.schema))
+        and types_to_read(files.schema) == files.schema
     )
     return read if is_unchanged else read.select(*_logical(files.schema))
 
@@ -154,7 +158,9 @@ def _read(
     spark: SparkSession, files: FileSet, file_places: list[Place], schema: Struct, *, whole: bool = True
 ) -> DataFrame:
     """All rows under physical names; if ``whole``, Spark finds partition columns by itself."""
-    reader = spark.read.schema(spark_schema(physical_schema(columns_in_files(schema)))).options(**read_options())
+    reader = spark.read.schema(spark_schema(physical_schema(columns_in_files(types_to_read(schema))))).options(
+        **read_options()
+    )
     if files.partition_columns and whole:
         # Several job folders may each hold a single partition, which Spark refuses without the second option.
         reader = reader.options(basePath=spark_root(spark, files.root), ignoreInvalidPartitionPaths="true")

@@ -165,10 +165,9 @@ def test_columns_are_added_where_they_are_wanted_and_older_rows_have_null(world:
 def test_a_table_that_lists_a_wrong_name_of_a_feature_is_read_and_written_under_its_own(tmp_path: Path) -> None:
     """delta-kernel-rs #2557: ``timestampWithoutTimezone`` for ``timestampNtz``."""
     path = table_path(tmp_path)
-    wrong = {"minReaderVersion": 3, "minWriterVersion": 7}
-    wrong |= dict.fromkeys(("readerFeatures", "writerFeatures"), ["timestampWithoutTimezone"])
+    wrong = {name: ["timestampWithoutTimezone"] for name in ("readerFeatures", "writerFeatures")}
     schema = Struct((Field("id", "long"), Field("t", "timestamp_ntz")))
-    put_commit(path, 0, {"protocol": wrong}, metadata(schema))
+    put_commit(path, 0, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **wrong}}, metadata(schema))
     world, moment = World(path), dt.datetime(2026, 1, 31, 12)
     world.append({"id": 1, "t": moment})
     world.update("id = 1", id=2)

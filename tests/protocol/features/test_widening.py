@@ -8,9 +8,11 @@ import pytest
 
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.features.widening import (
+    can_read,
     can_widen,
     find_dependency,
     iceberg_keeps,
+    types_to_read,
     unreadable_change,
     widen_to_rows,
     with_type,
@@ -173,9 +175,53 @@ def test_a_remembered_change_that_is_no_widening_is_found_at_any_depth() -> None
         return Struct((Field("a", Array(Struct((Field("b", Array(after), metadata=facts),)))),))
 
     assert unreadable_change(with_change("integer", "long")) is None
+    assert unreadable_change(with_change("byte", "decimal(4,1)")) is not None
     found = unreadable_change(with_change("string", "integer"))
     assert found is not None
     assert "a.element.b was changed from string to integer" in found
+
+
+TIGHT = [
+    ("byte", "decimal(4,1)", "decimal(11,1)"),
+    ("short", "decimal(5,0)", "decimal(10,0)"),
+    ("long", "decimal(19,0)", "decimal(20,0)"),
+    ("byte", "decimal(37,28)", "decimal(38,28)"),
+]
+"""Changes that the protocol does not list, although all values fit, and the types as which Spark reads both kinds of
+file.
+"""
+
+
+@pytest.mark.parametrize(("before", "after", "read"), TIGHT)
+def test_decimals_that_just_hold_all_integers_are_read_but_never_made(before: str, after: str, read: str) -> None:
+    facts = {"delta.typeChanges": [{"fromType": before, "toType": after}]}
+    schema = Struct((Field("c", after, metadata=facts), Field("s", Struct((Field("c", after, metadata=facts),)))))
+    assert unreadable_change(schema) is None
+    top, struct = types_to_read(schema)
+    assert (top.type, struct.type) == (read, Struct((Field("c", read, metadata=facts),)))
+    with pytest.raises(InvalidOption):
+        with_type(Struct((Field("c", before),)), ("c",), after, anything)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("byte", "decimal(3,1)"), ("integer", "decimal(9,0)"), ("long", "decimal(18,0)"), ("byte", "decimal(38,35)")],
+)
+def test_decimals_that_lack_a_place_for_some_integer_are_not_read(before: str, after: str) -> None:
+    assert not can_read(before, after)
+
+
+def test_such_decimals_inside_arrays_are_not_read() -> None:
+    facts = {"delta.typeChanges": [{"fromType": "byte", "toType": "decimal(4,1)"}]}
+    member = Struct((Field("c", "decimal(4,1)", metadata=facts),))
+    assert unreadable_change(Struct((Field("a", Array(member)),))) is not None
+    assert unreadable_change(Struct((Field("a", member),))) is None
+
+
+def test_columns_that_were_widened_as_the_protocol_lists_are_read_as_they_are() -> None:
+    facts = {"delta.typeChanges": [{"fromType": "integer", "toType": "decimal(12,2)"}]}
+    schema = Struct((Field("c", "decimal(12,2)", metadata=facts), Field("d", "decimal(3,1)")))
+    assert types_to_read(schema) == schema
 
 
 # -- following the rows ------------------------------------------------------------------------------------------------
