@@ -24,12 +24,14 @@ class RefusedFeature:
 _COLLATED = "comparisons and statistics of its collated strings would have to follow a collation that is not supported."
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
 _COORDINATED = "a coordinator outside the log decides which commit wins."
+_GEOSPATIAL = "the protocol does not say how geometries are stored, and PySpark 4.0 has no type for them."
 _ICEBERG = "writes would not keep the files readable as an Iceberg table."
 
 REFUSED: Mapping[str, RefusedFeature] = {
     "collations": RefusedFeature(_COLLATED),
     "collations-preview": RefusedFeature(_COLLATED),
-    "geospatial": RefusedFeature("columns of geometry and geography are not supported.", True),
+    "geospatial": RefusedFeature(_GEOSPATIAL, True),
+    "geospatial-dev": RefusedFeature(_GEOSPATIAL, True),
     "catalogManaged": RefusedFeature(_IN_A_CATALOG, True),
     "catalogOwned-preview": RefusedFeature(_IN_A_CATALOG, True),
     "coordinatedCommits-preview": RefusedFeature(_COORDINATED),
