@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
 from anabranch._protocol.expressions.lexer import ParseError, Word, quote_name
+from anabranch._protocol.schema.intervals import INTERVALS, canonical_type
 
 _T = TypeVar("_T")
 
@@ -20,6 +21,7 @@ _PLAIN_TYPES = frozenset(
     """boolean tinyint byte smallint short int integer bigint long float real double date timestamp timestamp_ntz
     timestamp_ltz string binary variant decimal dec numeric char character varchar""".split()  # noqa: SIM905
 )
+_INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
 _SIZED = frozenset({"decimal", "dec", "numeric", "char", "character", "varchar"})
 
 
@@ -107,10 +109,21 @@ class Cursor:
             return f"MAP < {self._within(2)} >"
         if word == "struct":
             return self._struct()
+        if word == "interval" and self.at(*_INTERVAL_FIELDS):
+            return self._interval_type()
         if word not in _PLAIN_TYPES:
             self.i -= 1
             self.fail("it is no type")
         return word.upper() + (self._digits() if word in _SIZED and self.take_sign("(") else "")
+
+    def _interval_type(self) -> str:
+        name = f"interval {self.next().lower_word}"
+        if self.take("to"):
+            name += f" to {self.next().lower_word}"
+        if canonical_type(name) not in INTERVALS:
+            self.i -= 1
+            self.fail("it is no type")
+        return name.upper()
 
     def _digits(self) -> str:
         numbers: list[str] = []
