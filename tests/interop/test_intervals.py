@@ -18,6 +18,7 @@ from anabranch._log.log import forget
 from anabranch.commands.maintenance.check import check
 from anabranch.commands.opening import open_log
 from tests.support.delta_spark import DeltaSpark, DeltaSparkError
+from tests.support.readers import deltalake_rows, duckdb_rows
 from tests.support.worlds import table_path
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark]
@@ -90,3 +91,12 @@ def test_delta_spark_refuses_intervals_where_it_checks_types(delta_spark: DeltaS
     finally:
         delta_spark.sql("SET spark.databricks.delta.schema.typeCheck.enabled = false")
     assert refused.value.condition == "DELTA_UNSUPPORTED_DATA_TYPES"
+
+
+def test_delta_rs_reads_numbers_and_duckdb_refuses_the_type(tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    rows = [{"id": 1, "ds": dt.timedelta(seconds=1)}]
+    anabranch.append(path, rows, properties={"delta.enableDeletionVectors": "false"})
+    assert deltalake_rows(path) == [{"id": 1, "ds": 1_000_000}]
+    with pytest.raises(Exception, match="Unsupported Delta table type"):
+        duckdb_rows(path)
