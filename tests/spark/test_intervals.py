@@ -258,3 +258,11 @@ def test_a_stream_shows_intervals(spark: Any, path: str, tmp_path: Path) -> None
     sink = stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
     sink.trigger(availableNow=True).start(str(tmp_path / "copy")).awaitTermination()
     assert read(spark, str(tmp_path / "copy"), "ym", "ds", "yms") == read(spark, path, "ym", "ds", "yms")
+
+
+def test_parquet_with_intervals_becomes_a_table(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    spark.sql(ROWS).write.partitionBy("ym").parquet(path)
+    DeltaTable.convertToDelta(spark, f"parquet.`{path}`", "ym INTERVAL YEAR TO MONTH")
+    assert dict(spark.read.format("delta").load(path).dtypes) == TYPES
+    assert read(spark, path, "ym", "yms")[1] == (1, months(13), f"[{months(7)}]")
