@@ -14,7 +14,7 @@ from anabranch.commands.ddl.alter import AddColumns, NewColumn
 from tests.support.raw_logs import PROTOCOL, listing, metadata, put_commit, put_rows
 from tests.support.worlds import World, table_path
 
-STRANGE = ["interval day to second", "interval year to month", "geometry(4326)", "geography(4326)", "time(6)"]
+STRANGE = ["interval month to day", "INTERVAL YEAR", "geometry(4326)", "geography(4326)", "time(6)"]
 
 
 def table_with(tmp_path: Path, strange: str) -> World:
