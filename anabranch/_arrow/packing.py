@@ -106,7 +106,7 @@ def task_of(site: Site, number: int, files: FileSet, folder: str, says: Mapping[
         "files": [{**dict(zip(_OF_FILES, file_facts, strict=True)), "number": i} for i, file_facts in enumerate(facts)],
         "wanted": _nullable(file_schema(_stored_schema(files))),
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
-        "codec": files.rules.codec,
+        "codec": files.rules.compression,
         "group_bytes": GROUP_BYTES,
         "says": {**says, **nan_free_metadata(_floats(files))},
     }

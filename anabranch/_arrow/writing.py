@@ -64,7 +64,7 @@ def shape_of(files: FileSet, says: Mapping[str, str]) -> Shape:
     """How rows with the columns of a file set are stored in its table's files."""
     names = {column.physical_name: column.name for column in files.schema}
     rules = files.rules
-    return Shape(names, rules.codec, says, rules.materialised, rules.most_rows)
+    return Shape(names, rules.compression, says, rules.materialised, rules.most_rows)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from anabranch._log.checkpoint import CheckpointHead
 from anabranch._log.file_names import LAST_CHECKPOINT, SIDECARS, checkpoint_name, v2_checkpoint_name
 from anabranch._log.last_checkpoint import hint_bytes
+from anabranch._protocol.compression import arrow_options, codec_text, parse_codec
 from anabranch._storage.contract import Store
 from anabranch.errors import AlreadyExists
 
@@ -100,7 +101,7 @@ def put_v2(store: Store, state: State, *, now_ms: int, new_id: Callable[[], UUID
 
 def checkpoint_bytes(state: State) -> tuple[bytes, int]:
     """A classic checkpoint as Parquet, and its number of actions."""
-    return _parquet([*_heads(state.head), *_file_columns(state.tombstones, state.files)])
+    return _parquet([*_heads(state.head), *_file_columns(state.tombstones, state.files)], state.head)
 
 
 def v2_bytes(state: State, sidecars: list[_Sidecar]) -> tuple[bytes, int]:
@@ -108,7 +109,7 @@ def v2_bytes(state: State, sidecars: list[_Sidecar]) -> tuple[bytes, int]:
     metadata = _column("checkpointMetadata", pa.array([{"version": state.version}], _CHECKPOINT))
     references = _column("sidecar", pa.array([sidecar.body() for sidecar in sidecars], _SIDECAR))
     actions = (state.tombstones.slice(0, 0), state.files.slice(0, 0)) if sidecars else (state.tombstones, state.files)
-    return _parquet([metadata, *_heads(state.head), references, *_file_columns(*actions)])
+    return _parquet([metadata, *_heads(state.head), references, *_file_columns(*actions)], state.head)
 
 
 def _put_sidecars(store: Store, state: State, now_ms: int, new_id: Callable[[], UUID]) -> list[_Sidecar]:
@@ -118,7 +119,7 @@ def _put_sidecars(store: Store, state: State, now_ms: int, new_id: Callable[[], 
     for kind, actions in (("add", state.files), ("remove", state.tombstones.drop_columns(_NOT_IN_TOMBSTONES))):
         for start in range(0, len(actions), SIDECAR_ACTIONS):
             column = _column(kind, _struct(actions.slice(start, SIDECAR_ACTIONS)))
-            data, _ = _parquet([column])
+            data, _ = _parquet([column], state.head)
             path = f"{new_id()}.parquet"
             store.put_if_absent(f"{SIDECARS}/{path}", data)
             sidecars.append(_Sidecar(path, len(data), now_ms))
@@ -144,12 +145,14 @@ def _file_columns(tombstones: pa.Table, files: pa.Table) -> list[pa.Table]:
     return [_column("remove", _struct(removes)), _column("add", _struct(files))]
 
 
-def _parquet(parts: list[pa.Table]) -> tuple[bytes, int]:
-    """One table of all parts; file actions, if any, in row groups of their own."""
+def _parquet(parts: list[pa.Table], head: CheckpointHead) -> tuple[bytes, int]:
+    """One table of all parts, compressed as the table says; file actions, if any, in row groups of their own."""
+    assert head.metadata is not None
+    options = arrow_options(parse_codec(codec_text(head.metadata.configuration)))
     table = pa.concat_tables(parts, promote_options="default")
     head_rows = sum(len(part) for part in parts if not {"add", "remove"} & set(part.column_names))
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, table.schema, compression="snappy", write_page_checksum=True) as writer:
+    with pq.ParquetWriter(sink, table.schema, write_page_checksum=True, **options) as writer:
         for rows in (table.slice(0, head_rows), table.slice(head_rows)):
             if len(rows) or not len(table):
                 writer.write_table(rows)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch._protocol.compression import DEFAULT_CODEC, arrow_options
 from anabranch._protocol.predicates import Name
 
 _FEW, _SAMPLE, _MOST_DISTINCT = 1000, 8192, 0.9
@@ -47,15 +48,14 @@ WrittenFiles: TypeAlias = Sequence[WrittenFile] | None
 """The written files; None if only a folder listing shows them, because Spark wrote them."""
 
 
-def parquet_bytes(rows: pa.Table, codec: str = "snappy") -> bytes:
+def parquet_bytes(rows: pa.Table, codec: str = DEFAULT_CODEC) -> bytes:
     """Rows as one Parquet file; a column with a NaN gets no bounds, since Spark would skip its row by them."""
     sink = io.BytesIO()
-    spelled = {"lz4_raw": "lz4", "uncompressed": "none"}.get(codec, codec)  # Arrow names the raw format lz4
     leaves = [leaf for name in rows.column_names for leaf in _leaves_of(name, rows[name])]
     pq.write_table(
         rows,
         sink,
-        compression=spelled,
+        **arrow_options(codec),
         coerce_timestamps="us",
         allow_truncated_timestamps=True,
         write_statistics=_leaves_without_nan(leaves),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from anabranch._protocol.compression import CODEC_PROPERTY, DEFAULT_CODEC, parse_codec
 from anabranch._protocol.iceberg import ICEBERG_V1
 from anabranch._protocol.in_commit_timestamps import ENABLED
 from anabranch._protocol.inactive_properties import INACTIVE, InactiveProperty, Treatment
@@ -28,13 +29,7 @@ from anabranch._protocol.property_values import (
     positive,
     size_or_none,
 )
-from anabranch._protocol.rules.table_rules import (
-    CODEC_PROPERTY,
-    CONSTRAINT_PREFIX,
-    OPTIMIZED_PROPERTY,
-    is_constraint,
-    parse_codec,
-)
+from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, OPTIMIZED_PROPERTY, is_constraint
 from anabranch._protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
 from anabranch._protocol.schema.keys import check_key, is_key
 from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list
@@ -93,7 +88,7 @@ HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.checkpoint.writeStatsAsJson": (boolean, "true"),
     MODE: (choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
     "delta.checkpoint.writeStatsAsStruct": (boolean, "false"),
-    CODEC_PROPERTY: (parse_codec, "snappy"),
+    CODEC_PROPERTY: (parse_codec, DEFAULT_CODEC),
     "delta.randomizeFilePrefixes": (boolean, "false"),
     "delta.randomPrefixLength": (positive, "2"),
     "delta.setTransactionRetentionDuration": (interval_or_none, ""),

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from anabranch._protocol.compression import use_codec
 from anabranch._protocol.dials import NO_DIALS, Dials
 
 Defaults = Callable[[], Mapping[str, str]]
@@ -31,6 +32,7 @@ class SessionSettings:
         compacts_from, compacts_to: its minimum number of files, and its target in bytes.
         drops_missing: whether a constraint to be dropped may be missing.
         widens: the types that rows may widen by themselves: always, only same_family_type, or never.
+        codec: the compression of new files where the table names none; None: the default.
         dials: the isolation level and the conflict resolution.
     """
 
@@ -45,6 +47,7 @@ class SessionSettings:
     compacts_to: int | None = None
     drops_missing: bool = False
     widens: str = "always"
+    codec: str | None = None
     dials: Dials = NO_DIALS
 
 
@@ -72,7 +75,8 @@ def apply_settings(said: SessionSettings) -> Iterator[ActiveSettings]:
     honoured = ActiveSettings(said)
     token = _current.set(honoured)
     try:
-        yield honoured
+        with use_codec(said.codec):
+            yield honoured
     finally:
         _current.reset(token)
 

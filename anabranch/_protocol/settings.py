@@ -1,9 +1,9 @@
 """Session settings: how each setting that Delta Lake documents is treated.
 
 Knows the names ``spark.databricks.delta.*`` that Delta Lake documents or defines for users, those that Databricks
-documents, our own ``anabranch.*``, and Spark's own settings that affect how values are cast to columns; and whether
-each is honoured, harmless or refused. Pure. Guarantee: no setting is silently ignored; `unknown` reports a setting that
-is not listed here.
+documents, our own ``anabranch.*``, and Spark's own settings that affect how values are cast to columns and how files
+are compressed; and whether each is honoured, harmless or refused. Pure. Guarantee: no setting is silently ignored;
+`unknown` reports a setting that is not listed here.
 
 Source: Delta Lake documentation, and the settings of delta-spark 4.4 that are not marked as internal.
 """
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 
+from anabranch._protocol.compression import parse_codec
 from anabranch._protocol.dials import LEVEL, RESOLUTION, Dials
 from anabranch._protocol.properties import FEATURE_PREFIX, is_known
-from anabranch.errors import UnsupportedSetting
+from anabranch.errors import InvalidProperty, UnsupportedSetting
 
 PREFIX = "spark.databricks.delta."
 OUR_PREFIX = "anabranch."
@@ -39,6 +40,7 @@ ASSIGNS = "spark.sql.storeAssignmentPolicy"
 DROPS_MISSING = PREFIX + "constraints.assumesDropIfExists.enabled"
 WIDENS = PREFIX + "typeWidening.allowAutomaticWidening"
 _VERSIONS = (PREFIX + "minReaderVersion", PREFIX + "minWriterVersion")
+COMPRESSES = "spark.sql.parquet.compression.codec"
 VACUUMS_LITE = PREFIX + "vacuum.lite.enabled"
 
 
@@ -102,6 +104,7 @@ SETTINGS: tuple[Setting, ...] = (
     _honoured(VACUUMS_LITE, "VACUUM only considers files that the log removed, unless the statement has FULL"),
     _honoured(_VERSIONS[0], "the minimum reader protocol of new tables, as the property `delta.minReaderVersion`"),
     _honoured(_VERSIONS[1], "the minimum writer protocol of new tables, as the property `delta.minWriterVersion`"),
+    _honoured(COMPRESSES, "the compression of new files and checkpoints of tables that name none, if it is set"),
     _refused("restore.protocolDowngradeAllowed", "false", "protocols are never downgraded", "RESTORE", "CLONE"),
     _refused("replace.protocolDowngradeAllowed", "false", "protocols are never downgraded", "REPLACE"),
     _refused("convert.partitionValues.ignoreCastFailure", "false",
@@ -250,6 +253,16 @@ def compaction(value: str) -> str:
         reason = "it takes true, false, auto or legacy"
         raise UnsupportedSetting(setting=COMPACTS, value=value, verb="a write", reason=reason)
     return wished
+
+
+def codec(values: Mapping[str, str]) -> str | None:
+    """The compression that the session asks for; None if it is not set. Raises UnsupportedSetting: it is unknown."""
+    value = values.get(COMPRESSES)
+    try:
+        return None if value is None else parse_codec(value)
+    except InvalidProperty as error:
+        reason = str(error.facts["reason"]).removesuffix(".")
+        raise UnsupportedSetting(setting=COMPRESSES, value=str(value), verb="a write", reason=reason) from None
 
 
 def dials(values: Mapping[str, str]) -> Dials:

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from anabranch._protocol import options
+from anabranch._protocol.compression import parse_codec
 from anabranch._protocol.dials import LEVEL, RESOLUTION, Dials
-from anabranch._protocol.rules.table_rules import parse_codec
 from anabranch._protocol.settings import Treatment
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidOption, InvalidProperty, NotBuilt, UnknownOption

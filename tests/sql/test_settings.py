@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch._protocol import settings
+from anabranch._protocol.compression import CODEC_PROPERTY, DEFAULT_CODEC
 from anabranch._protocol.settings import DEFAULTS, PREFIX
 from anabranch._spark.sessions import settings as reading
 from anabranch.errors import UnknownOption, UnknownSetting
@@ -236,3 +238,39 @@ def test_where_the_session_says_so_tables_are_ours_without_a_format(
     session.range(2).write.save(str(tmp_path / "x"))
     assert session.read.load(str(tmp_path / "x")).count() == 2
     assert newest(str(tmp_path / "x"))["version"] == 0
+
+
+def compressions(path: str) -> set[str]:
+    files = [file for file in Path(path).rglob("*.parquet") if file.parent.name != "_delta_log"]
+    return {pq.read_metadata(file).row_group(0).column(0).compression for file in files}
+
+
+def test_the_sessions_compression_counts_if_it_is_set_and_the_table_names_none(
+    session: SparkSession, sets: Sets, tmp_path: Path
+) -> None:
+    rows, feed = session.range(10), {"delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "1"}
+    one, named = str(tmp_path / "one"), str(tmp_path / "named")
+    rows.write.format("delta").options(**feed).save(one)
+    assert compressions(one) == {DEFAULT_CODEC.upper()}
+    sets.whole(settings.COMPRESSES, "gzip")
+    rows.write.format("delta").options(**feed).mode("overwrite").save(one)
+    DeltaTable.forPath(session, one).update("id < 3", {"id": "id + 100"})
+    assert compressions(one) == {DEFAULT_CODEC.upper(), "GZIP"}
+    newest = [*Path(one, "_delta_log").glob("*2.checkpoint.parquet")]
+    assert pq.read_metadata(newest[0]).row_group(0).column(0).compression == "GZIP"
+
+    rows.write.format("delta").option(CODEC_PROPERTY, "zstd").save(named)
+    assert compressions(named) == {"ZSTD"}
+    rows.write.format("delta").mode("append").option("compression", "none").save(named)
+    assert compressions(named) == {"ZSTD", "UNCOMPRESSED"}
+    assert session.conf.get(settings.COMPRESSES) == "gzip"
+
+
+def test_a_compression_of_the_session_that_cannot_be_written_is_refused(
+    session: SparkSession, sets: Sets, path: str
+) -> None:
+    session.range(3).write.format("delta").mode("overwrite").save(path)
+    sets.whole(settings.COMPRESSES, "brotli")
+    with pytest.raises(errors.UnsupportedSetting, match=r"spark\.sql\.parquet\.compression\.codec"):
+        session.range(3).write.format("delta").mode("append").save(path)
+    assert session.read.format("delta").load(path).count() == 3

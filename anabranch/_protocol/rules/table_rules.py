@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from anabranch._protocol.actions import Metadata
+from anabranch._protocol.compression import DEFAULT_CODEC, codec_text, parse_codec
 from anabranch._protocol.iceberg import materialises
 from anabranch._protocol.schema.lengths import Inside, Step
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
-from anabranch.errors import InvalidProperty, InvalidSchema
+from anabranch.errors import InvalidSchema
 from anabranch.errors.process_state import memo
 
 CONSTRAINT_PREFIX = "delta.constraints."
@@ -77,7 +78,7 @@ class Rules:
 
     Attributes:
         defaults: column -> the SQL text of its value if rows lack it.
-        codec: the compression of the files.
+        codec: the compression of the files as the table, the command or the session words it, maybe an unknown one.
         materialised: whether files also contain the partition columns, after the others.
         optimized: whether to write few files rather than one per task of an engine.
         optimized_asked: the same as requested by the command, which takes precedence.
@@ -90,7 +91,7 @@ class Rules:
     checks: tuple[Check, ...] = ()
     generated: tuple[Generated, ...] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
-    codec: str = "snappy"
+    codec: str = DEFAULT_CODEC
     materialised: bool = False
     optimized: bool = False
     optimized_asked: bool | None = None
@@ -103,6 +104,11 @@ class Rules:
         """Whether a row can violate any of the rules once every column has a value of its type."""
         return bool(self.not_null or self.checks or self.generated)
 
+    @property
+    def compression(self) -> str:
+        """The codec of new files, by Spark's name. Raises InvalidProperty: it is unknown, so none can be written."""
+        return parse_codec(self.codec)
+
 
 NONE = Rules()
 
@@ -111,24 +117,12 @@ def rules_of(metadata: Metadata) -> Rules:
     """The rules of a table. Raises InvalidSchema: an invariant is malformed."""
     configuration = metadata.configuration.items()
     constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
-    codec = parse_codec(metadata.configuration.get(CODEC_PROPERTY, "snappy"))
     optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
-    rules = _rules(metadata.schema_string, constraints, codec, materialises(metadata.configuration))
-    return replace(rules, optimized=optimized)
+    rules = _rules(metadata.schema_string, constraints, materialises(metadata.configuration))
+    return replace(rules, optimized=optimized, codec=codec_text(metadata.configuration))
 
 
 OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
-CODEC_PROPERTY = "delta.parquet.compression.codec"
-_CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompressed")}
-_CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}
-
-
-def parse_codec(text: str) -> str:
-    """A compression codec of Parquet files, by Spark's name. Raises InvalidProperty: the codec is unknown."""
-    codec = _CODECS.get(text.strip().lower())
-    if codec is None:
-        raise InvalidProperty(property=CODEC_PROPERTY, value=text, reason=f"it takes {', '.join(sorted(_CODECS))}.")
-    return codec
 
 
 def is_constraint(key: str) -> bool:
@@ -137,7 +131,7 @@ def is_constraint(key: str) -> bool:
 
 
 @memo("rules of tables", 256)  # needed for each set of files, and a schema may have thousands of columns
-def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: str, materialised: bool) -> Rules:
+def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], materialised: bool) -> Rules:
     schema = parse_schema(schema_string)
     texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
     return Rules(
@@ -149,7 +143,6 @@ def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], codec: 
             if (text := generation_of(column)) is not None
         ),
         defaults={column.name: text for column in schema if (text := default_of(column)) is not None},
-        codec=codec,
         materialised=materialised,
     )
 

@@ -154,6 +154,7 @@ def _build_said(spark: SparkSession, values: Mapping[str, str]) -> SessionSettin
         compacts_to=settings.number(values, settings.COMPACTS_TO),
         drops_missing=settings.flag(values, settings.DROPS_MISSING, False),
         widens=settings.widening(widens),
+        codec=settings.codec(values),
         dials=settings.dials(values),
     )
 
@@ -175,7 +176,7 @@ def _list(spark: SparkSession) -> dict[str, str]:
 
 def _all(spark: SparkSession) -> dict[str, str]:
     """All settings with an effect, or of Delta Lake; warns of undocumented ones."""
-    values = find_settings(spark, (settings.PREFIX, settings.OUR_PREFIX, settings.ASSIGNS))
+    values = find_settings(spark, (settings.PREFIX, settings.OUR_PREFIX, settings.ASSIGNS, settings.COMPRESSES))
     _listed[spark] = time.monotonic()
     for name, hint in settings.unknown(values).items():
         if _warned.add(name, True):

@@ -293,7 +293,7 @@ def write_files(
     because of their void columns.
     """
     stored_columns, folders = _columns_and_folders(schema, partition_columns, rules)
-    writer_options = {**write_options(), **options, "compression": rules.codec}
+    writer_options = {**write_options(), **options, "compression": rules.compression}
     writer_options |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
     writer = rows.select(*stored_columns).write.mode("append").options(**writer_options)
     with timestamps.in_micros(spark):

@@ -177,7 +177,7 @@ class _ArrowRows(NewRows):
     def _write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
         """Write one file per partition, on a few threads if they are many, and describe them."""
         parts = [part for part in split_by_partition(rows, metadata) if len(part[1])]
-        codec = rules_of(metadata).codec
+        codec = rules_of(metadata).compression
         named_parts = [(self._name(values, metadata, codec), values, part) for values, part in parts]
 
         def write(named_part: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:

@@ -11,12 +11,14 @@ import pytest
 
 import anabranch
 from anabranch._protocol.actions import Protocol
+from anabranch._protocol.compression import CODEC_PROPERTY
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import RunContext
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
 from anabranch.commands.idempotence import application
 from anabranch.errors import InvalidProperty
+from anabranch.errors.process_state import forget
 from tests.support.worlds import World, table_path
 
 ROWS = [{"id": 1, "day": "a"}, {"id": 2, "day": "b"}]
@@ -38,6 +40,48 @@ def test_data_files_are_compressed_as_the_table_says(tmp_path: Path, codec: str,
     for path in paths(world):
         assert pq.read_metadata(f"{world.path}/{path}").row_group(0).column(0).compression == written
     assert len(world.rows()) == 2
+    world.assert_clean()
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize(("codec", "written"), [("ZSTD", "ZSTD"), ("lz4_raw", "LZ4"), ("none", "UNCOMPRESSED")])
+def test_change_data_and_checkpoints_are_compressed_as_the_table_says(
+    tmp_path: Path, codec: str, written: str, policy: str
+) -> None:
+    properties = {
+        "delta_checkpointPolicy": policy,
+        "delta_checkpointInterval": "1",
+        "delta_enableChangeDataFeed": "true",
+    }
+    world = made(tmp_path, **properties, **{"delta_parquet.compression.codec": codec})
+    anabranch.table(world.path).update("id = 1", {"day": "'b'"})
+    feed = [*Path(world.path, "_change_data").rglob("*.parquet")]
+    checkpoints = [*Path(world.path, "_delta_log").rglob("*.checkpoint*.parquet")]
+    assert feed
+    assert checkpoints
+    assert {_compression(file) for file in feed + checkpoints} == {written}
+    forget()
+    assert {row["day"] for row in world.rows()} == {"b"}
+    world.assert_clean()
+
+
+def _compression(file: Path) -> str:
+    return str(pq.read_metadata(file).row_group(0).column(0).compression)
+
+
+def test_a_table_whose_codec_another_engine_invented_is_read_and_not_written(tmp_path: Path) -> None:
+    world = made(tmp_path)
+    log = Path(world.path, "_delta_log", f"{0:020d}.json")
+    log.write_text(log.read_text().replace('"configuration":{', f'"configuration":{{"{CODEC_PROPERTY}":"lzo",'))
+    forget()
+    assert world.rows() == ROWS
+    with pytest.raises(InvalidProperty, match="it takes gzip, lz4"):
+        world.append({"id": 3, "day": "c"})
+    with pytest.raises(InvalidProperty, match="it takes gzip, lz4"):
+        anabranch.table(world.path).update("id = 1", {"day": "'b'"})
+    SetProperties(world.path, {CODEC_PROPERTY: "zstd"}).run()
+    world.append({"id": 3, "day": "c"})
+    assert len(world.rows()) == 3
     world.assert_clean()
 
 
