@@ -65,7 +65,7 @@ def check_packed(site: Site, files: FileSet) -> None:
         raise Unsupported("the files lie on no disk")
     site.check_plain(files)
     if rules.materialised or rules.most_rows is not None:
-        raise Unsupported("Iceberg's readers need files as Spark's own writer makes them")
+        raise Unsupported("files with partition columns, or of limited size, take Spark's own writer")
     if not len(stored) or has_void(schema):
         raise Unsupported("the files hold no column, or one of the type void")
     for field in fields_of(stored):

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from anabranch._arrow.reading import MOST_BYTES, map_ahead
 from anabranch._arrow.site import Site
-from anabranch._protocol.iceberg import folder_key
 from anabranch._protocol.layout.file_sets import FileSet
+from anabranch._protocol.materialised_partitions import folder_key
 from anabranch._protocol.parquet_files import WrittenFile, nan_free, nan_free_metadata, parquet_bytes
 from anabranch._protocol.partitions import HIVE_NULL, hive_segment, split, write_values
 from anabranch._protocol.schema.column_mapping import FIELD_ID, PARQUET_ID, file_schema, relabel

@@ -30,22 +30,9 @@ def flags(configuration: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in (ICEBERG_V1, ICEBERG_V2) if configuration.get(key, "").strip().lower() == "true")
 
 
-def materialises(configuration: Mapping[str, str]) -> bool:
-    """Whether data files contain partition values."""
-    return bool(flags(configuration))
-
-
-def folder_keys(metadata: Metadata) -> tuple[str, ...]:
-    """The keys of partition folders: with materialised values they differ from the columns' names, which are in the
-    files.
-    """
-    own = materialises(metadata.configuration)
-    return tuple(folder_key(key, materialised=own) for key in metadata.partition_keys)
-
-
-def folder_key(key: str, *, materialised: bool) -> str:
-    """The key of the partition folders of one column."""
-    return f"by_{key}" if materialised else key
+def numbers_inside(configuration: Mapping[str, str]) -> bool:
+    """Whether elements of arrays, and keys and values of maps, have field ids in files."""
+    return ICEBERG_V2 in flags(configuration)
 
 
 def with_defaults(properties: Mapping[str, str]) -> dict[str, str]:
@@ -84,7 +71,7 @@ def check_partitioning(before: Metadata, after: Metadata) -> None:
 
 def lacks_numbers(file_fields: pa.Schema | pa.StructType, configuration: Mapping[str, str]) -> bool:
     """Whether some column of a file has no field id where Iceberg looks for one."""
-    return any(_lacks(field, nested=ICEBERG_V2 in flags(configuration)) for field in file_fields)
+    return any(_lacks(field, nested=numbers_inside(configuration)) for field in file_fields)
 
 
 def _lacks(field: pa.Field, *, nested: bool, own: bool = True) -> bool:

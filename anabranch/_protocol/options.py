@@ -77,7 +77,7 @@ OPTIONS: tuple[Option, ...] = (
     *_refused(_WRITES, "every write declares that it changes data", "dataChange", harmless="true"),
     *_refused(_WRITES, "it is not built yet; use replaceWhere or MERGE", "replaceOn", "replaceUsing", "targetAlias"),
     *_refused(_WRITES, "NULL is a partition like any other", "useNullIntolerantEqualityWithDPO", harmless="false"),
-    *_refused(_WRITES, "partition values are in the log only", "writePartitionColumns", harmless="false"),
+    *_refused(_WRITES, "properties of the table decide it", "writePartitionColumns", harmless="false"),
     *_refused(_WRITES, "files are written in the first version of Parquet's pages", "parquet.writer.version",
               harmless="v1"),
     *_refused(_WRITES, "timestamps are written as microseconds, so that files have their statistics",

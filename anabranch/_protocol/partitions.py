@@ -340,6 +340,17 @@ def parse_hive_path(path: str, columns: Iterable[str]) -> dict[str, str | None]:
     return {column: None if (text := folders[column.lower()]) in ("", HIVE_NULL) else text for column in present}
 
 
+def partition_folders(path: str) -> list[str | None]:
+    """The partition strings in the folders of such a path, whatever the columns are called.
+
+    Example:
+        >>> partition_folders("00000/by_year=2020/day=a%2Fb/part-0.parquet")
+        ['2020', 'a/b']
+    """
+    values = [value for name, value in folders_of(path) if name is not None]
+    return [None if value in ("", HIVE_NULL) else value for value in values]
+
+
 def folders_of(path: str) -> list[tuple[str | None, str]]:
     """The folders of a path: column and value of each, or None and its own name."""
     parts = [segment.partition("=") for segment in path.split("/")[:-1]]

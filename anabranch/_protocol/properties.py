@@ -19,6 +19,8 @@ from anabranch._protocol.compression import CODEC_PROPERTY, DEFAULT_CODEC, parse
 from anabranch._protocol.iceberg import ICEBERG_V1
 from anabranch._protocol.in_commit_timestamps import ENABLED
 from anabranch._protocol.inactive_properties import INACTIVE, InactiveProperty, Treatment
+from anabranch._protocol.materialised_partitions import ENABLED as MATERIALISES
+from anabranch._protocol.materialised_partitions import WRITTEN
 from anabranch._protocol.property_values import (
     boolean,
     choice,
@@ -93,6 +95,8 @@ HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "delta.randomPrefixLength": (positive, "2"),
     "delta.setTransactionRetentionDuration": (interval_or_none, ""),
     "delta.dropFeatureTruncateHistory.retentionDuration": (interval_ms, "interval 24 hours"),
+    MATERIALISES: (boolean, "false"),
+    WRITTEN: (boolean, "false"),
     ICEBERG_V1: (boolean, "false"),
     ICEBERG_V2: (boolean, "false"),
     "delta.targetFileSize": (size_or_none, ""),

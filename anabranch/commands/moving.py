@@ -18,11 +18,11 @@ import pyarrow as pa
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import FileRow, files_table
-from anabranch._protocol.iceberg import folder_keys
 from anabranch._protocol.layout.curves import Curve
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.layout.moves import Group, Origin, Output
 from anabranch._protocol.layout.paths import decode, encode
+from anabranch._protocol.materialised_partitions import folder_keys
 from anabranch._protocol.partitions import hive_segment
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._transaction.commit import CommitResult
@@ -150,7 +150,8 @@ class MoveHandler(WholeFilesHandler):
         """The folder of a batch, with its partition's: no two Spark jobs may share one, so no two batches do."""
         (values,) = {tuple(pairs) for pairs in files.files["partitionValues"].to_pylist()}
         by_key, metadata = dict(values), self._metadata
-        keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+        named = folder_keys(metadata, materialised=files.rules.materialised)
+        keys = zip(named, metadata.partition_keys, strict=True)
         return "/".join(
             [self._staging.folder, f"{number:05d}", *(hive_segment(name, by_key[key]) for name, key in keys)]
         )

@@ -18,6 +18,7 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._log.vectors import vectors_of
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.features.row_tracking import tracking_columns
+from anabranch._protocol.features.table_features import writer_features
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.rules.table_rules import rules_of
 from anabranch._protocol.stats.statistics import num_records
@@ -85,7 +86,7 @@ def file_set(snapshot: Snapshot, files: pa.Table | None = None, metadata: Metada
         metadata.partition_columns,
         files,
         vectors_of(snapshot.store, files),
-        rules_of(metadata),
+        rules_of(metadata, writer_features(snapshot.protocol)),
         snapshot.version,
         metadata.id,
         layouts_of(snapshot.store, metadata, files["path"].to_pylist()) if is_by_id(metadata) else {},

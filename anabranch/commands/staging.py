@@ -22,10 +22,10 @@ from anabranch._protocol.actions import Metadata, files_table
 from anabranch._protocol.change_feed import FOLDER as CHANGE_FOLDER
 from anabranch._protocol.features.row_tracking import without_hidden_columns
 from anabranch._protocol.features.table_features import features_of_types
-from anabranch._protocol.iceberg import flags, folder_keys, lacks_numbers
+from anabranch._protocol.iceberg import flags, lacks_numbers
 from anabranch._protocol.layout.paths import encode
 from anabranch._protocol.parquet_files import WrittenFiles, read_nan_free
-from anabranch._protocol.partitions import parse_hive_path, partition_arrays
+from anabranch._protocol.partitions import partition_arrays, partition_folders
 from anabranch._protocol.predicates import Name
 from anabranch._protocol.properties import Properties
 from anabranch._protocol.schema.column_mapping import has_ids
@@ -238,10 +238,11 @@ def remove(store: Store, names: Iterable[str]) -> None:
 
 
 def _values(metadata: Metadata, name: str, folder: str) -> dict[str, str | None]:
-    """The partition values in the names of a file's folders below ``folder``."""
-    folders = dict(zip(folder_keys(metadata), metadata.partition_keys, strict=True))
-    values = parse_hive_path(name[len(folder) + 1 :], folders) if folders else {}
-    return {folders[column]: value for column, value in values.items()}
+    """The partition values in the names of a file's folders below ``folder``: one folder for each partition column, in
+    their order, whatever its key is.
+    """
+    values = partition_folders(name[len(folder) + 1 :]) if metadata.partition_keys else ()
+    return dict(zip(metadata.partition_keys, values, strict=True))
 
 
 def _is_scratch(name: str) -> bool:

@@ -33,9 +33,9 @@ from anabranch._protocol.change_feed import (
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.features.widening import TYPE_CHANGES
-from anabranch._protocol.iceberg import folder_keys
 from anabranch._protocol.layout.curves import ORIGINS, Curve
 from anabranch._protocol.layout.file_sets import FileSet, Marks
+from anabranch._protocol.materialised_partitions import folder_keys
 from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import parquet_bytes
 from anabranch._protocol.partitions import hive_segment, read_value
@@ -45,7 +45,6 @@ from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.column_mapping import (
     BY_NAME,
     FIELD_ID,
-    ICEBERG_V2,
     MODE,
     UNMAPPED,
     is_renamed,
@@ -315,8 +314,8 @@ class ArrowEngine:
         """Writes rows of one partition as one file whose name starts with ``name``."""
         hidden = () if files.tracked is None else files.tracked.fields
         table = _table(Struct((*files.schema.fields, *hidden)), rows)
-        metadata = _metadata_of(files.schema, files.partition_columns, files.rules.materialised)
-        ((_, part),) = split_by_partition(table, metadata)
+        metadata = _metadata_of(files.schema, files.partition_columns)
+        ((_, part),) = split_by_partition(table, metadata, materialised=files.rules.materialised)
         file = _to_file_rows(part, metadata, tuple(field.name for field in hidden))
         open_store(files.root).put(f"{name}-{self._new_id()}.parquet", parquet_bytes(file))
 
@@ -331,17 +330,17 @@ class ArrowEngine:
         *,
         materialised: bool,
     ) -> None:
-        metadata = _metadata_of(schema, columns, materialised)
-        for values, part in split_by_partition(rows, metadata):
-            keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
+        metadata = _metadata_of(schema, columns)
+        for values, part in split_by_partition(rows, metadata, materialised=materialised):
+            keys = zip(folder_keys(metadata, materialised=materialised), metadata.partition_keys, strict=True)
             folders = [hive_segment(folder, values[key]) for folder, key in keys]
             file = _to_file_rows(part, metadata, hidden)
             store.put("/".join([folder, *folders, f"part-{self._new_id()}.parquet"]), parquet_bytes(file))
 
 
-def _metadata_of(schema: Struct, columns: tuple[str, ...], materialised: bool) -> Metadata:
+def _metadata_of(schema: Struct, columns: tuple[str, ...]) -> Metadata:
     mode = {MODE: BY_NAME if any(FIELD_ID in field.metadata for field in schema) else UNMAPPED}
-    return Metadata("", schema_json(schema), columns, {**mode, ICEBERG_V2: str(materialised)})
+    return Metadata("", schema_json(schema), columns, mode)
 
 
 def _to_file_rows(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:

@@ -68,6 +68,15 @@ CASES = {
     "typeWidening": Case(WIDENING, also=(widened,)),
     "clustering": Case(cluster_by=("id",), also=(lambda path: ClusterBy(path, paths_of(["p", "id"])).run(),)),
     "checkConstraints": Case({"delta.constraints.low": "id < 1000"}),
+    "partition columns in files": Case(
+        {"delta.feature.materializePartitionColumns": "supported", "delta.enableChangeDataFeed": "true"},
+        partition_by=("p",),
+    ),
+    "partition columns in files, mapped and tracked": Case(
+        {**MAPPING, **ROWS_TRACKED, "delta.enableMaterializePartitionColumnsFeature": "true"},
+        partition_by=("p",),
+        also=(mapped,),
+    ),
     "zstd": Case({"delta.parquet.compression.codec": "zstd"}),
     "all at once": Case(
         {**MAPPING, **ROWS_TRACKED, **IN_COMMIT, **V2, **WIDENING, "delta.constraints.low": "id < 1000"},

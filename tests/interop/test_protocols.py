@@ -50,6 +50,12 @@ CASES: dict[str, tuple[dict[str, str], tuple[Step, ...]]] = {
     "drop in-commit timestamps": ({"enableInCommitTimestamps": "true"}, (("drop", "inCommitTimestamp"),)),
     "drop row tracking": ({"enableRowTracking": "true"}, (("drop", "rowTracking"),)),
     "drop V2 checkpoints": ({"checkpointPolicy": "v2"}, (("drop", "v2Checkpoint"),)),
+    "partition columns in files": ({"enableMaterializePartitionColumnsFeature": "true"}, ()),
+    "partition columns in files later": ({}, (("set", "enableMaterializePartitionColumnsFeature=true"),)),
+    "drop partition columns in files": (
+        {"enableMaterializePartitionColumnsFeature": "true"},
+        (("drop", "materializePartitionColumns"),),
+    ),
     "drop column mapping": ({"columnMapping.mode": "name"}, (("drop", "columnMapping"),)),
     "drop type widening": ({"enableTypeWidening": "true"}, (("drop", "typeWidening"),)),
     "drop Iceberg compatibility": (

@@ -131,6 +131,13 @@ def _widened(world: World) -> None:
     ChangeColumn(world.path, ("small",), type="long").run()
 
 
+def _materialised(world: World) -> None:
+    world.create(ROWS, partition_by=("day",), **{"delta_feature.materializePartitionColumns": "supported"})
+    world.update("id = 5", day="changed")
+    world.delete("id = 3")
+    world.append({"id": 71, "day": "last"})
+
+
 def _clustered(world: World) -> None:
     world.create(ROWS, cluster_by=("id",)).delete("id = 3")
 
@@ -169,6 +176,7 @@ OURS: Mapping[str, Callable[[World], None]] = {
     "`v2Checkpoint`": _changed(**V2),
     "`clustering`": _clustered,
     "`typeWidening`": _changed(_widened, **WIDER),
+    "`materializePartitionColumns`": _materialised,
     "`icebergCompatV2`": _changed(delta_enableIcebergCompatV2="true", **OFF),
     "mapping, row tracking, timestamps, V2 and wider types at once": _changed(
         _both, **MAPPED, **TRACKED, **TIMED, **V2, **WIDER

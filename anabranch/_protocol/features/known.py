@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anabranch._protocol.in_commit_timestamps import ENABLED, IN_COMMIT
+from anabranch._protocol.materialised_partitions import ENABLED as MATERIALISES
+from anabranch._protocol.materialised_partitions import FEATURE as MATERIALISED_PARTITIONS
 from anabranch._protocol.rules import table_rules
 
 
@@ -67,6 +69,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature(CHECKPOINT_PROTECTION),
     Feature("domainMetadata"),
     Feature("clustering", needs=("domainMetadata",)),
+    Feature(MATERIALISED_PARTITIONS, flag=MATERIALISES),
     Feature("icebergCompatV1", flag="delta.enableIcebergCompatV1", needs=(COLUMN_MAPPING,)),
     Feature("icebergCompatV2", flag="delta.enableIcebergCompatV2", needs=(COLUMN_MAPPING,)),
     Feature("typeWidening", binds_readers=True, flag="delta.enableTypeWidening"),

@@ -36,7 +36,6 @@ REFUSED: Mapping[str, RefusedFeature] = {
     "catalogOwned-preview": RefusedFeature(_IN_A_CATALOG, True),
     "coordinatedCommits-preview": RefusedFeature(_COORDINATED),
     "managed-commit": RefusedFeature(_COORDINATED),
-    "materializePartitionColumns": RefusedFeature("its files would have to contain the partition columns too."),
     "icebergWriterCompatV1": RefusedFeature(_ICEBERG),
     "icebergWriterCompatV3": RefusedFeature(_ICEBERG),
     "icebergCompatV3": RefusedFeature(_ICEBERG),

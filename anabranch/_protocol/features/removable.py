@@ -27,6 +27,8 @@ from anabranch._protocol.features.table_features import reader_features, with_fe
 from anabranch._protocol.features.widening import LISTED_BY
 from anabranch._protocol.in_commit_timestamps import ENABLED, IN_COMMIT, KEPT_BY_WRITERS
 from anabranch._protocol.inactive_properties import PROTECTED_BEFORE
+from anabranch._protocol.materialised_partitions import ENABLED as MATERIALISES
+from anabranch._protocol.materialised_partitions import FEATURE as MATERIALISED_PARTITIONS
 from anabranch._protocol.properties import Properties
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, is_constraint
 from anabranch._protocol.schema.column_mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, number_in, without_keys
@@ -131,6 +133,7 @@ REMOVABLE: Mapping[str, Removable] = {
         Removable(CHECK_CONSTRAINTS),
         Removable(DOMAINS),
         Removable(CHECKPOINT_PROTECTION, owned=(PROTECTED_BEFORE,)),
+        Removable(MATERIALISED_PARTITIONS, owned=(MATERIALISES,)),
         Removable(IN_COMMIT, {ENABLED: None}, leftovers=KEPT_BY_WRITERS),
         Removable(V2_CHECKPOINT, {CHECKPOINT_POLICY: "classic"}, is_in_history=True),
         _ROW_TRACKING,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.compression import DEFAULT_CODEC, codec_text, parse_codec
-from anabranch._protocol.iceberg import materialises
+from anabranch._protocol.iceberg import numbers_inside
+from anabranch._protocol.materialised_partitions import materialises
 from anabranch._protocol.schema.lengths import Inside, Step
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
 from anabranch.errors import InvalidSchema
@@ -80,6 +81,7 @@ class Rules:
         defaults: column -> the SQL text of its value if rows lack it.
         codec: the compression of the files as the table, the command or the session words it, maybe an unknown one.
         materialised: whether files also contain the partition columns, after the others.
+        numbered_inside: whether files have field ids for elements, keys and values too.
         optimized: whether to write few files rather than one per task of an engine.
         optimized_asked: the same as requested by the command, which takes precedence.
         most_rows: the maximum number of rows of a file.
@@ -93,6 +95,7 @@ class Rules:
     defaults: Mapping[str, str] = field(default_factory=dict)
     codec: str = DEFAULT_CODEC
     materialised: bool = False
+    numbered_inside: bool = False
     optimized: bool = False
     optimized_asked: bool | None = None
     most_rows: int | None = None
@@ -113,13 +116,19 @@ class Rules:
 NONE = Rules()
 
 
-def rules_of(metadata: Metadata) -> Rules:
-    """The rules of a table. Raises InvalidSchema: an invariant is malformed."""
-    configuration = metadata.configuration.items()
-    constraints = tuple(pair for pair in configuration if is_constraint(pair[0]))
-    optimized = metadata.configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true"
-    rules = _rules(metadata.schema_string, constraints, materialises(metadata.configuration))
-    return replace(rules, optimized=optimized, codec=codec_text(metadata.configuration))
+def rules_of(metadata: Metadata, features: Set[str] = frozenset()) -> Rules:
+    """The rules of a table; ``features`` are those that its protocol lists for writers, for those who write files.
+    Raises InvalidSchema: an invariant is malformed.
+    """
+    configuration = metadata.configuration
+    constraints = tuple(pair for pair in configuration.items() if is_constraint(pair[0]))
+    return replace(
+        _rules(metadata.schema_string, constraints),
+        optimized=configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true",
+        codec=codec_text(configuration),
+        materialised=materialises(configuration, features),
+        numbered_inside=numbers_inside(configuration),
+    )
 
 
 OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
@@ -131,7 +140,7 @@ def is_constraint(key: str) -> bool:
 
 
 @memo("rules of tables", 256)  # needed for each set of files, and a schema may have thousands of columns
-def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], materialised: bool) -> Rules:
+def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...]) -> Rules:
     schema = parse_schema(schema_string)
     texts = [(key[len(CONSTRAINT_PREFIX) :], text) for key, text in sorted(constraints)] + list(_invariants(schema))
     return Rules(
@@ -143,7 +152,6 @@ def _rules(schema_string: str, constraints: tuple[tuple[str, str], ...], materia
             if (text := generation_of(column)) is not None
         ),
         defaults={column.name: text for column in schema if (text := default_of(column)) is not None},
-        materialised=materialised,
     )
 
 

@@ -48,13 +48,12 @@ def is_stored_as_it_is(field: Field) -> bool:
     return type_in_files(field.type) == field.type and not _metadata(field)
 
 
-def to_file_column(field: Field, *, compatible: bool) -> Column:
+def to_file_column(field: Field, *, numbered_inside: bool) -> Column:
     """A column in its form for files: with physical names and Parquet field ids, also inside, and without void
     members.
 
     Raises:
-        NotBuilt: the table is Iceberg-``compatible``, so that elements, keys and values need field ids, which Spark's
-            writer cannot set.
+        NotBuilt: elements, keys and values need field ids too, which Spark's writer cannot set.
     """
     value, metadata, file_type = column(field.name), _metadata(field), type_in_files(field.type)
     assert file_type is not None, "files hold it"
@@ -62,7 +61,7 @@ def to_file_column(field: Field, *, compatible: bool) -> Column:
         value = convert_value(value, field.type, file_type).alias(field.name)
     if not metadata:
         return value
-    if compatible and any(NESTED_IDS in nested_field.metadata for nested_field in (field, *fields_of(field.type))):
+    if numbered_inside and any(NESTED_IDS in nested_field.metadata for nested_field in (field, *fields_of(field.type))):
         what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2"
         raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
     if not isinstance(file_type, str):

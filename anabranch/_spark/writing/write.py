@@ -23,9 +23,9 @@ from pyspark.sql import types as T
 
 from anabranch._arrow import finding, writing
 from anabranch._protocol.actions import empty_files
-from anabranch._protocol.iceberg import folder_key
 from anabranch._protocol.layout.addresses import free_name
 from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch._protocol.materialised_partitions import folder_key
 from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.partitions import HIVE_NULL
 from anabranch._protocol.rules.table_rules import NONE, Rules
@@ -310,7 +310,7 @@ def _columns_and_folders(
     partitions = [schema.field(name) for name in partition_columns]
     non_partition = [field for field in schema if field not in partitions and type_in_files(field.type) is not None]
     stored = [*non_partition, *(partitions if rules.materialised else ())]
-    data = [to_file_column(field, compatible=rules.materialised) for field in stored]
+    data = [to_file_column(field, numbered_inside=rules.numbered_inside) for field in stored]
     folders = [folder_key(field.physical_name, materialised=rules.materialised) for field in partitions]
     named_partitions = zip(partitions, folders, strict=True)
     values = [partition_text(column(field.name), str(field.type)).alias(name) for field, name in named_partitions]

@@ -19,9 +19,10 @@ from anabranch._arrow.fitting import fit_to_rules
 from anabranch._arrow.reading import map_ahead
 from anabranch._arrow.site import site_without_spark
 from anabranch._log.log import Log
-from anabranch._protocol.actions import AppTransaction, Metadata, files_table
-from anabranch._protocol.iceberg import folder_keys, materialises
+from anabranch._protocol.actions import AppTransaction, Metadata, Protocol, files_table
+from anabranch._protocol.features.table_features import writer_features
 from anabranch._protocol.layout.clustering import Path
+from anabranch._protocol.materialised_partitions import folder_keys
 from anabranch._protocol.parquet_files import nan_free, parquet_bytes
 from anabranch._protocol.partitions import hive_segment, split, write_values
 from anabranch._protocol.properties import Properties
@@ -154,7 +155,7 @@ class _ArrowRows(NewRows):
         self._folder = [] if self._job is None else [self._job.folder, self._job.next_part()]
         self._writer = str(runtime.new_id())
 
-    def stage(self, metadata: Metadata) -> StagedRows:
+    def stage(self, metadata: Metadata, protocol: Protocol) -> StagedRows:
         """Put the files of the rows, fitted to the table; those of a statement among several into the folder of its
         job, so that VACUUM spares them.
         """
@@ -163,7 +164,7 @@ class _ArrowRows(NewRows):
         schema, table = metadata.schema, self._log.table
         rows = fit_to_rules(table, self._with_identity_values(schema), schema, rules_of(metadata))
         identity = IdentityUse(frozenset({self._writer}), provided_columns(schema, self._rows.column_names))
-        return StagedRows(self._write(rows, metadata), identity, (Step(WRITE_ROWS),))
+        return StagedRows(self._write(rows, metadata, protocol), identity, (Step(WRITE_ROWS),))
 
     def _with_identity_values(self, schema: Struct) -> pa.Table:
         """The rows with reserved values for the identity columns that they lack."""
@@ -174,11 +175,13 @@ class _ArrowRows(NewRows):
             rows = rows.append_column(name, pa.array(values, pa.int64()))
         return rows
 
-    def _write(self, rows: pa.Table, metadata: Metadata) -> pa.Table:
+    def _write(self, rows: pa.Table, metadata: Metadata, protocol: Protocol) -> pa.Table:
         """Write one file per partition, on a few threads if they are many, and describe them."""
-        parts = [part for part in split_by_partition(rows, metadata) if len(part[1])]
-        codec = rules_of(metadata).compression
-        named_parts = [(self._name(values, metadata, codec), values, part) for values, part in parts]
+        rules = rules_of(metadata, writer_features(protocol))
+        keys, codec = folder_keys(metadata, materialised=rules.materialised), rules.compression
+        split = split_by_partition(rows, metadata, materialised=rules.materialised)
+        parts = [part for part in split if len(part[1])]
+        named_parts = [(self._name(values, metadata, keys, codec), values, part) for values, part in parts]
 
         def write(named_part: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:
             return self._write_one(*named_part, metadata, codec)
@@ -201,11 +204,11 @@ class _ArrowRows(NewRows):
         """Remove the files that were, or may have been, written."""
         remove(self._log.store, self._names)
 
-    def _name(self, values: Mapping[str, str | None], metadata: Metadata, codec: str) -> str:
+    def _name(self, values: Mapping[str, str | None], metadata: Metadata, keys: Iterable[str], codec: str) -> str:
         return "/".join(
             [
                 *self._folder,
-                *self._folders(values, metadata),
+                *self._folders(values, metadata, keys),
                 f"part-00000-{self._runtime.new_id()}-c000.{codec}.parquet",
             ]
         )
@@ -227,12 +230,12 @@ class _ArrowRows(NewRows):
             nan_free=nan_free(rows),
         )
 
-    def _folders(self, values: Mapping[str, str | None], metadata: Metadata) -> list[str]:
+    def _folders(self, values: Mapping[str, str | None], metadata: Metadata, keys: Iterable[str]) -> list[str]:
         length = Properties(metadata.configuration).prefix_length
         if length:
             return [self._runtime.new_id().hex[:length]]
-        keys = zip(folder_keys(metadata), metadata.partition_keys, strict=True)
-        return [hive_segment(folder, values[key]) for folder, key in keys]
+        named = zip(keys, metadata.partition_keys, strict=True)
+        return [hive_segment(folder, values[key]) for folder, key in named]
 
 
 def to_file_rows(rows: pa.Table, metadata: Metadata) -> pa.Table:
@@ -301,9 +304,11 @@ def _build_table(build: Any, shows: Callable[[], bool]) -> pa.Table:
         raise InvalidOption(option="rows", value="these rows", reason=reason) from None
 
 
-def split_by_partition(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
-    """The rows of each partition, without partition columns unless files hold them, and the partition's values in the
-    log's form, by physical name.
+def split_by_partition(
+    rows: pa.Table, metadata: Metadata, *, materialised: bool
+) -> Iterator[tuple[Mapping[str, str | None], pa.Table]]:
+    """The rows of each partition, without partition columns unless they are ``materialised``, and the partition's
+    values in the log's form, by physical name.
     """
     columns = metadata.partition_columns
     texts = [
@@ -312,7 +317,7 @@ def split_by_partition(rows: pa.Table, metadata: Metadata) -> Iterator[tuple[Map
     ]
     # Materialised partition values come after the other columns.
     data = rows.drop_columns(list(columns))
-    if materialises(metadata.configuration):
+    if materialised:
         data = rows.select([*data.column_names, *columns])
     yield from split(data, dict(zip(metadata.partition_keys, texts, strict=True)))
 

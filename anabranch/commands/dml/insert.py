@@ -249,7 +249,8 @@ class InsertHandler:
     def stage(self, ours: Transaction, runtime: Runtime) -> Transaction:
         """The transaction with its new rows, and without those that they replace."""
         assert ours.metadata is not None, "a transaction that creates a table brings its metadata"
-        staged = self._rows.stage(ours.metadata)
+        assert ours.protocol is not None, "and its protocol"
+        staged = self._rows.stage(ours.metadata, ours.protocol)
         ours = replace(ours, changes=replace(ours.changes, adds=staged.adds), identity=staged.identity)
         ours = ours.with_metrics(**staged.metrics).with_steps(staged.steps)
         ours = self._replaced.with_removals(ours, runtime)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.actions import Metadata, empty_files
+from anabranch._protocol.actions import Metadata, Protocol, empty_files
 from anabranch._protocol.steps import Step
 from anabranch._transaction.transaction import IdentityUse
 from anabranch.commands.dml.replaced_rows import NothingReplaced, ReplacedRows
@@ -55,8 +55,10 @@ class NewRows:
         """The rows of the table that they replace."""
         return NothingReplaced()
 
-    def stage(self, metadata: Metadata) -> StagedRows:
-        """Write the rows with this metadata; a second call, after a lost creation race, writes them to new files."""
+    def stage(self, metadata: Metadata, protocol: Protocol) -> StagedRows:
+        """Write the rows with this metadata and protocol; a second call, after a lost creation race, writes them to
+        new files.
+        """
         return StagedRows(empty_files())
 
     def discard(self) -> None:

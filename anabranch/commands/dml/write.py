@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.actions import AppTransaction, Metadata
+from anabranch._protocol.actions import AppTransaction, Metadata, Protocol
 from anabranch._protocol.conditions import Condition
+from anabranch._protocol.features.table_features import writer_features
 from anabranch._protocol.layout.clustering import Path
 from anabranch._protocol.layout.file_sets import FileSet, count_of
 from anabranch._protocol.rules.identity import identities
@@ -265,14 +266,14 @@ class _SourceRows(NewRows):
             return SelectedRows(where, base, self._engine, Staging(base.store, str(self._runtime.new_id())))
         return WrittenPartitions(base) if dynamic and base.partition_columns else EveryRow(base)
 
-    def stage(self, metadata: Metadata) -> StagedRows:
+    def stage(self, metadata: Metadata, protocol: Protocol) -> StagedRows:
         """Write the rows into a new folder. Raises ReplaceWhereMismatch: ``replace_where`` does not select some row."""
         staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
         staging.start()
         report_step("writing")
         source, provided = self._with_identities(metadata.schema, staging)
         steps, table = list[Step](), self._log.table
-        writer, rules = self._engine.telling(steps.append), self._rules(metadata)
+        writer, rules = self._engine.telling(steps.append), self._rules(metadata, protocol)
         schema, columns = metadata.schema, metadata.partition_columns
         staging.note(writer.write(source, schema, columns, table, staging.folder, rules))
         adds = staging.collect(metadata)
@@ -291,9 +292,9 @@ class _SourceRows(NewRows):
             self._staging.sweep()
             self._staging.finish()
 
-    def _rules(self, metadata: Metadata) -> Rules:
+    def _rules(self, metadata: Metadata, protocol: Protocol) -> Rules:
         """The table's rules with the write's own options."""
-        rules, write = rules_of(metadata), self._write
+        rules, write = rules_of(metadata, writer_features(protocol)), self._write
         return replace(
             rules,
             optimized_asked=write.optimized,
