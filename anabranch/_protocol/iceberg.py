@@ -1,24 +1,42 @@
 """Iceberg compatibility: conditions under which a table's files can be read as an Iceberg table's.
 
-Knows PROTOCOL.md, sections "Iceberg Compatibility V1" and "V2". Pure. Never writes Iceberg metadata.
-Guarantee: a table with one of these flags is written only as its section allows.
+Knows PROTOCOL.md, sections "Iceberg Compatibility V1" and "V2", and protocol_rfcs/iceberg-compat-v3.md. Pure. Never
+writes Iceberg metadata. Guarantee: a table with one of these flags is written only as its section allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from anabranch._protocol.actions import Metadata
-from anabranch._protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, PARQUET_ID, is_mapped
+from anabranch._protocol.expressions.lexer import ParseError
+from anabranch._protocol.expressions.parser import parse_expression
+from anabranch._protocol.expressions.syntax import Literal, TypedLiteral
+from anabranch._protocol.schema.column_mapping import (
+    BY_NAME,
+    ICEBERG_V2,
+    ICEBERG_V3,
+    MODE,
+    PARQUET_ID,
+    fields_of,
+    is_mapped,
+    numbers_inside,
+)
 from anabranch._protocol.schema.editing import inside_of
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, decimal_of, kind_of, parts_of
 from anabranch.errors import InvalidProperty
 
 ICEBERG_V1 = "delta.enableIcebergCompatV1"
+VERSIONS = {1: ICEBERG_V1, 2: ICEBERG_V2, 3: ICEBERG_V3}
+"""The property of each version of the compatibility."""
 VECTORS = "delta.enableDeletionVectors"
+TRACKED = "delta.enableRowTracking"
+HIDDEN_IDS = (2147483540, 2147483539)
+"""The field ids of the hidden columns of row tracking in the third version: of row ids and of commit versions."""
+_DEFAULT = "CURRENT_DEFAULT"
 _INTEGERS = ("byte", "short", "integer", "long")
 _TYPES = frozenset(
     {*_INTEGERS, "float", "double", "string", "binary", "boolean", "timestamp", "timestamp_ntz", "date", "decimal"}
@@ -27,17 +45,14 @@ _TYPES = frozenset(
 
 def flags(configuration: Mapping[str, str]) -> tuple[str, ...]:
     """The compatibility properties that are true."""
-    return tuple(key for key in (ICEBERG_V1, ICEBERG_V2) if configuration.get(key, "").strip().lower() == "true")
-
-
-def numbers_inside(configuration: Mapping[str, str]) -> bool:
-    """Whether elements of arrays, and keys and values of maps, have field ids in files."""
-    return ICEBERG_V2 in flags(configuration)
+    return tuple(key for key in VERSIONS.values() if configuration.get(key, "").strip().lower() == "true")
 
 
 def with_defaults(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of a new table with those that its compatibility requires, unless set."""
-    return {MODE: BY_NAME, VECTORS: "false", **properties} if flags(properties) else dict(properties)
+    on = flags(properties)
+    needed = {TRACKED: "true"} if on == (ICEBERG_V3,) else {VECTORS: "false"}
+    return {MODE: BY_NAME, **needed, **properties} if on else dict(properties)
 
 
 def check(metadata: Metadata, *, vectors_listed: bool) -> None:
@@ -47,12 +62,13 @@ def check(metadata: Metadata, *, vectors_listed: bool) -> None:
     configuration = metadata.configuration
     on = flags(configuration)
     if len(on) > 1:
-        raise _refusal(ICEBERG_V2, "only one version of the compatibility can be on.")
+        raise _refusal(on[-1], "only one version of the compatibility can be on.")
     for flag in on:
         if not is_mapped(configuration):
             raise _refusal(flag, f"it needs {MODE}, name or id.")
-        vectors = configuration.get(VECTORS, "").strip().lower() == "true"
-        if vectors or (vectors_listed and flag == ICEBERG_V1):
+        if flag == ICEBERG_V3:
+            _check_third(metadata)
+        elif _is_true(configuration, VECTORS) or (vectors_listed and flag == ICEBERG_V1):
             raise _refusal(flag, "it excludes deletion vectors; rows must be purged and the feature dropped first.")
         for path, type_ in _types(metadata.schema):
             if not _is_allowed(type_, flag):
@@ -62,6 +78,32 @@ def check(metadata: Metadata, *, vectors_listed: bool) -> None:
                 raise _refusal(flag, f"Iceberg does not support the change of the type of {field.name}.")
 
 
+def _check_third(metadata: Metadata) -> None:
+    """Raises `InvalidProperty` if a table lacks what only the third version asks for."""
+    if not _is_true(metadata.configuration, TRACKED):
+        raise _refusal(ICEBERG_V3, f"it needs {TRACKED} = true.")
+    for field in fields_of(metadata.schema):
+        default = field.metadata.get(_DEFAULT)
+        if default is not None and not _is_literal(default):
+            raise _refusal(ICEBERG_V3, f"the default of the column {field.name} is not a literal.")
+
+
+def _is_true(configuration: Mapping[str, str], key: str) -> bool:
+    return configuration.get(key, "").strip().lower() == "true"
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        return isinstance(parse_expression(text), Literal | TypedLiteral)
+    except ParseError:
+        return False
+
+
+def hidden_ids(configuration: Mapping[str, str]) -> tuple[int, int] | None:
+    """The field ids of the hidden columns of row tracking in new files; None if they have none."""
+    return HIDDEN_IDS if flags(configuration) == (ICEBERG_V3,) else None
+
+
 def check_partitioning(before: Metadata, after: Metadata) -> None:
     """Raises `InvalidProperty` if the partition columns change."""
     same = before.partition_columns == after.partition_columns or before.partition_keys == after.partition_keys
@@ -69,9 +111,28 @@ def check_partitioning(before: Metadata, after: Metadata) -> None:
         raise _refusal(flag, "a table cannot be partitioned by other columns than before.")
 
 
-def lacks_numbers(file_fields: pa.Schema | pa.StructType, configuration: Mapping[str, str]) -> bool:
-    """Whether some column of a file has no field id where Iceberg looks for one."""
-    return any(_lacks(field, nested=numbers_inside(configuration)) for field in file_fields)
+def lacks_numbers(
+    file_fields: pa.Schema | pa.StructType, configuration: Mapping[str, str], hidden: Sequence[str] = ()
+) -> bool:
+    """Whether some column of a file has no field id where Iceberg looks for one.
+
+    Args:
+        file_fields: the columns of the file.
+        configuration: the table's properties.
+        hidden: the names of the hidden columns of row tracking, which have fixed ids in the third version, else none.
+    """
+    fixed = hidden_ids(configuration)
+    shown = [field for field in file_fields if field.name not in hidden]
+    if fixed is not None and any(
+        field.name in hidden and _number_of(field) != fixed[hidden.index(field.name)] for field in file_fields
+    ):
+        return True
+    return any(_lacks(field, nested=numbers_inside(configuration)) for field in shown)
+
+
+def _number_of(field: pa.Field) -> int | None:
+    number = (field.metadata or {}).get(PARQUET_ID)
+    return None if number is None else int(number)
 
 
 def _lacks(field: pa.Field, *, nested: bool, own: bool = True) -> bool:
@@ -101,7 +162,7 @@ def _types(type_: DataType, path: str = "") -> Iterator[tuple[str, DataType]]:
 
 def _is_allowed(type_: DataType, flag: str) -> bool:
     if isinstance(type_, Array | Map):
-        return flag == ICEBERG_V2
+        return flag != ICEBERG_V1
     return isinstance(type_, Struct) or type_ in _TYPES or decimal_of(type_) is not None
 
 

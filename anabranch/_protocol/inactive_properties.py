@@ -89,7 +89,6 @@ INACTIVE: tuple[InactiveProperty, ...] = (
     InactiveProperty(
         "delta.enableVariantShredding", boolean, "false", Treatment.REFUSED, "variants are never shredded"
     ),
-    InactiveProperty("delta.enableIcebergCompatV3", boolean, "false", Treatment.REFUSED, _NO_ICEBERG),
     InactiveProperty("delta.universalFormat.enabledFormats", str, "", Treatment.REFUSED, _NO_ICEBERG),
     InactiveProperty(
         "delta.universalFormat.iceberg.atomicConversion.supported", boolean, "false", Treatment.REFUSED, _NO_ICEBERG

@@ -32,7 +32,7 @@ from anabranch._protocol.property_values import (
     size_or_none,
 )
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, OPTIMIZED_PROPERTY, is_constraint
-from anabranch._protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, MODE, UNMAPPED
+from anabranch._protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, ICEBERG_V3, MODE, UNMAPPED
 from anabranch._protocol.schema.keys import check_key, is_key
 from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list
 from anabranch.errors import InvalidProperty
@@ -99,6 +99,7 @@ HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     WRITTEN: (boolean, "false"),
     ICEBERG_V1: (boolean, "false"),
     ICEBERG_V2: (boolean, "false"),
+    ICEBERG_V3: (boolean, "false"),
     "delta.targetFileSize": (size_or_none, ""),
     OPTIMIZED_PROPERTY: (boolean, "false"),
     "delta.autoOptimize.autoCompact": (choice("true", "false", "auto", "legacy"), "false"),

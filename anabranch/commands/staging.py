@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from anabranch._log.footers import read_footer
 from anabranch._protocol.actions import Metadata, files_table
 from anabranch._protocol.change_feed import FOLDER as CHANGE_FOLDER
-from anabranch._protocol.features.row_tracking import without_hidden_columns
+from anabranch._protocol.features.row_tracking import hidden_names, without_hidden_columns
 from anabranch._protocol.features.table_features import features_of_types
 from anabranch._protocol.iceberg import flags, lacks_numbers
 from anabranch._protocol.layout.paths import encode
@@ -307,8 +307,9 @@ def check_ids(table: str, metadata: Metadata, footer: pq.FileMetaData) -> None:
     is_iceberg = flags(metadata.configuration)
     if not is_by_id(metadata) and not is_iceberg:
         return
-    file_schema = without_hidden_columns(footer.schema.to_arrow_schema(), metadata)
-    if not has_ids(file_schema) or (is_iceberg and lacks_numbers(file_schema, metadata.configuration)):
+    file_schema, hidden = footer.schema.to_arrow_schema(), hidden_names(metadata)
+    lacks = bool(is_iceberg) and lacks_numbers(file_schema, metadata.configuration, hidden)
+    if lacks or not has_ids(without_hidden_columns(file_schema, metadata)):
         reason = f"files would lack Parquet field ids; see that {_WRITE_IDS} is true."
         raise ExecutionFailed(what=f"the write to {table}", reason=reason)
 

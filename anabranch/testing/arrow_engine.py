@@ -47,6 +47,7 @@ from anabranch._protocol.schema.column_mapping import (
     FIELD_ID,
     MODE,
     UNMAPPED,
+    file_schema,
     is_renamed,
     renaming,
 )
@@ -61,6 +62,7 @@ from anabranch.testing.arrow_merge import Join, MergeSource, Row, evaluate_assig
 __all__ = ["ArrowEngine", "Row", "logical_rows", "read_from"]
 
 _READ = b"anabranch.version"
+_CHANGE = (Field(CHANGE_TYPE, "string"),)
 
 
 class ArrowEngine:
@@ -130,9 +132,7 @@ class ArrowEngine:
             change_data_columns(files.schema), [row for images in changes for row in self._change_rows(images)]
         )
         store, materialised = open_store(files.root), files.rules.materialised
-        self._write(
-            rows, files.schema, files.partition_columns, store, folder, (CHANGE_TYPE,), materialised=materialised
-        )
+        self._write(rows, files.schema, files.partition_columns, store, folder, _CHANGE, materialised=materialised)
 
     def record_update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> None:
         """Writes the marked rows before and after the assignments."""
@@ -307,8 +307,8 @@ class ArrowEngine:
     def _put(self, files: FileSet, rows: list[Row], folder: str, beside: tuple[Field, ...] = ()) -> None:
         hidden = (*beside, *(() if files.tracked is None else files.tracked.fields))
         table, store = _table(Struct((*files.schema.fields, *hidden)), rows), open_store(files.root)
-        names, materialised = tuple(field.name for field in hidden), files.rules.materialised
-        self._write(table, files.schema, files.partition_columns, store, folder, names, materialised=materialised)
+        materialised = files.rules.materialised
+        self._write(table, files.schema, files.partition_columns, store, folder, hidden, materialised=materialised)
 
     def _put_one(self, files: FileSet, rows: list[Row], name: str) -> None:
         """Writes rows of one partition as one file whose name starts with ``name``."""
@@ -316,7 +316,7 @@ class ArrowEngine:
         table = _table(Struct((*files.schema.fields, *hidden)), rows)
         metadata = _metadata_of(files.schema, files.partition_columns)
         ((_, part),) = split_by_partition(table, metadata, materialised=files.rules.materialised)
-        file = _to_file_rows(part, metadata, tuple(field.name for field in hidden))
+        file = _to_file_rows(part, metadata, hidden)
         open_store(files.root).put(f"{name}-{self._new_id()}.parquet", parquet_bytes(file))
 
     def _write(
@@ -326,7 +326,7 @@ class ArrowEngine:
         columns: tuple[str, ...],
         store: Store,
         folder: str,
-        hidden: tuple[str, ...] = (),
+        hidden: tuple[Field, ...] = (),
         *,
         materialised: bool,
     ) -> None:
@@ -343,11 +343,11 @@ def _metadata_of(schema: Struct, columns: tuple[str, ...]) -> Metadata:
     return Metadata("", schema_json(schema), columns, mode)
 
 
-def _to_file_rows(part: pa.Table, metadata: Metadata, hidden: tuple[str, ...]) -> pa.Table:
+def _to_file_rows(part: pa.Table, metadata: Metadata, hidden: tuple[Field, ...]) -> pa.Table:
     """Rows as stored in a file, with the row tracking columns."""
-    file = to_file_rows(part.drop_columns(list(hidden)), metadata)
-    for name in hidden:
-        file = file.append_column(name, part.column(name))
+    file = to_file_rows(part.drop_columns([column.name for column in hidden]), metadata)
+    for column in file_schema(Struct(hidden)):
+        file = file.append_column(column, part.column(column.name))
     return file
 
 

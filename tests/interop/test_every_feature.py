@@ -77,6 +77,7 @@ CASES = {
         partition_by=("p",),
         also=(mapped,),
     ),
+    "icebergCompatV3": Case({"delta.enableIcebergCompatV3": "true"}, partition_by=("p",), also=(mapped,)),
     "zstd": Case({"delta.parquet.compression.codec": "zstd"}),
     "all at once": Case(
         {**MAPPING, **ROWS_TRACKED, **IN_COMMIT, **V2, **WIDENING, "delta.constraints.low": "id < 1000"},

@@ -58,6 +58,10 @@ CASES: dict[str, tuple[dict[str, str], tuple[Step, ...]]] = {
     ),
     "drop column mapping": ({"columnMapping.mode": "name"}, (("drop", "columnMapping"),)),
     "drop type widening": ({"enableTypeWidening": "true"}, (("drop", "typeWidening"),)),
+    "Iceberg compatibility with row tracking": (
+        {"enableIcebergCompatV3": "true", "enableRowTracking": "true", "columnMapping.mode": "name"},
+        (),
+    ),
     "drop Iceberg compatibility": (
         {"enableIcebergCompatV2": "true", "columnMapping.mode": "name"},
         (("drop", "icebergCompatV2"), ("drop", "columnMapping")),

@@ -65,6 +65,9 @@ MADE: Mapping[str, Made] = {
     "vacuumProtocolCheck": _made(_PLAIN, "feature.vacuumProtocolCheck=supported", _ROWS, *_CHANGE),
     "domainMetadata": _made(_PLAIN, "feature.domainMetadata=supported", _ROWS),
     "icebergCompatV2": _made(_PLAIN, "columnMapping.mode=name enableIcebergCompatV2=true", _ROWS),
+    "materializePartitionColumns": _made(_PLAIN, "enableMaterializePartitionColumnsFeature=true", _ROWS, *_CHANGE,
+                                         kind="PARTITIONED BY (day)"),
+    "icebergCompatV3": _made(_PLAIN, "columnMapping.mode=name enableIcebergCompatV3=true", _ROWS, *_CHANGE),
     "checkpointProtection": _made(_PLAIN, "feature.vacuumProtocolCheck=supported", _ROWS,
                                   "ALTER TABLE {t} DROP FEATURE vacuumProtocolCheck"),
     "many at once": _made(

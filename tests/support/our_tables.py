@@ -178,6 +178,7 @@ OURS: Mapping[str, Callable[[World], None]] = {
     "`typeWidening`": _changed(_widened, **WIDER),
     "`materializePartitionColumns`": _materialised,
     "`icebergCompatV2`": _changed(delta_enableIcebergCompatV2="true", **OFF),
+    "`icebergCompatV3`": _changed(delta_enableIcebergCompatV3="true"),
     "mapping, row tracking, timestamps, V2 and wider types at once": _changed(
         _both, **MAPPED, **TRACKED, **TIMED, **V2, **WIDER
     ),

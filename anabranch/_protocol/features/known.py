@@ -72,6 +72,11 @@ KNOWN: tuple[Feature, ...] = (
     Feature(MATERIALISED_PARTITIONS, flag=MATERIALISES),
     Feature("icebergCompatV1", flag="delta.enableIcebergCompatV1", needs=(COLUMN_MAPPING,)),
     Feature("icebergCompatV2", flag="delta.enableIcebergCompatV2", needs=(COLUMN_MAPPING,)),
+    Feature(
+        "icebergCompatV3",
+        flag="delta.enableIcebergCompatV3",
+        needs=(COLUMN_MAPPING, ROW_TRACKING, "domainMetadata"),
+    ),
     Feature("typeWidening", binds_readers=True, flag="delta.enableTypeWidening"),
     Feature("typeWidening-preview", binds_readers=True, preview_of="typeWidening"),
     Feature("variantType", binds_readers=True, type_name="variant"),

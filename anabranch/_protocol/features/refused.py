@@ -38,7 +38,6 @@ REFUSED: Mapping[str, RefusedFeature] = {
     "managed-commit": RefusedFeature(_COORDINATED),
     "icebergWriterCompatV1": RefusedFeature(_ICEBERG),
     "icebergWriterCompatV3": RefusedFeature(_ICEBERG),
-    "icebergCompatV3": RefusedFeature(_ICEBERG),
 }
 """By name, as in the protocol action."""
 

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from anabranch._protocol.actions import DomainMetadata, Metadata, Protocol
 from anabranch._protocol.features.known import ROW_TRACKING
 from anabranch._protocol.features.table_features import writer_features
+from anabranch._protocol.iceberg import hidden_ids
+from anabranch._protocol.schema.column_mapping import FIELD_ID
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._protocol.stats.statistics import num_records
 from anabranch.errors import InvalidOption, InvalidProperty
@@ -43,15 +45,17 @@ _PREFIXES = {ROW_ID_COLUMN: "_row-id-col-", COMMIT_VERSION_COLUMN: "_row-commit-
 
 @dataclass(frozen=True)
 class HiddenColumns:
-    """The names of the hidden columns of a table with row tracking enabled."""
+    """The names of the hidden columns of a table with row tracking enabled; their field ids in new files, if any."""
 
     row_id: str
     commit_version: str
+    field_ids: tuple[int, int] | None = None
 
     @property
     def fields(self) -> tuple[Field, Field]:
         """The columns as stored in files."""
-        return Field(self.row_id, "long"), Field(self.commit_version, "long")
+        row_id, commit_version = ({}, {}) if self.field_ids is None else ({FIELD_ID: each} for each in self.field_ids)
+        return Field(self.row_id, "long", metadata=row_id), Field(self.commit_version, "long", metadata=commit_version)
 
     def beside(self, schema: Struct) -> Struct:
         """A table's columns followed by these."""
@@ -77,7 +81,9 @@ def tracking_columns(protocol: Protocol, metadata: Metadata) -> HiddenColumns | 
     if not is_supported(protocol) or not _is_true(configuration, ENABLED):
         return None
     row_id, commit_version = configuration.get(ROW_ID_COLUMN), configuration.get(COMMIT_VERSION_COLUMN)
-    return HiddenColumns(row_id, commit_version) if row_id and commit_version else None
+    if not row_id or not commit_version:
+        return None
+    return HiddenColumns(row_id, commit_version, hidden_ids(configuration))
 
 
 def is_enabled(metadata: Metadata) -> bool:
@@ -132,9 +138,15 @@ def check_columns(metadata: Metadata) -> None:
             raise InvalidOption(option="columns", value=column.name, reason="row tracking uses this name.")
 
 
+def hidden_names(metadata: Metadata) -> tuple[str, ...]:
+    """The names of the hidden columns, of row ids and of commit versions; empty if the table has none."""
+    names = tuple(metadata.configuration.get(key, "") for key in _PREFIXES)
+    return names if all(names) else ()
+
+
 def without_hidden_columns(file_schema: pa.Schema, metadata: Metadata) -> pa.Schema:
-    """The columns of a file without the hidden ones, which are not the table's and have no ids."""
-    hidden = {metadata.configuration.get(key) for key in _PREFIXES}
+    """The columns of a file without the hidden ones, which are not the table's."""
+    hidden = hidden_names(metadata)
     return pa.schema([field for field in file_schema if field.name not in hidden])
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from anabranch._protocol.actions import Metadata, Protocol
 from anabranch._protocol.features.known import TIMESTAMP_NTZ
+from anabranch._protocol.iceberg import flags
 from anabranch._protocol.rules.identity import STEP
 from anabranch._protocol.rules.table_rules import may_use, rules_of
 from anabranch._protocol.schema.editing import inside_of, put_inside
@@ -34,7 +35,6 @@ NO_MOMENTS = f"the table does not list {TIMESTAMP_NTZ}; set delta.feature.{TIMES
 ``timestamp_ntz``.
 """
 _NO_WIDENING = "the protocol allows only types that hold every value of the old one, and not all of those"
-_ICEBERG = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2")
 _LEAST_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 """The digits of the longest value."""
@@ -229,9 +229,7 @@ def widen_to_rows(metadata: Metadata, rows: Struct, columns: Struct | None = Non
     if not is_on(metadata) or mode == "never":
         return schema
     widens = can_widen if mode == "always" else _widens_in_family
-    of_iceberg = any(
-        metadata.configuration.get(iceberg_property, "").strip().lower() == "true" for iceberg_property in _ICEBERG
-    )
+    of_iceberg = bool(flags(metadata.configuration))
 
     def changes(before: DataType, after: DataType) -> bool:
         return widens(before, after) and (not of_iceberg or iceberg_keeps(before, after))

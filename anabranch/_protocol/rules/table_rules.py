@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from anabranch._protocol.actions import Metadata
 from anabranch._protocol.compression import DEFAULT_CODEC, codec_text, parse_codec
-from anabranch._protocol.iceberg import numbers_inside
 from anabranch._protocol.materialised_partitions import materialises
+from anabranch._protocol.schema.column_mapping import numbers_inside
 from anabranch._protocol.schema.lengths import Inside, Step
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
 from anabranch.errors import InvalidSchema

@@ -29,6 +29,7 @@ _DIGITS = 20
 FIELD_ID = "delta.columnMapping.id"
 NESTED_IDS = "delta.columnMapping.nested.ids"
 ICEBERG_V2 = "delta.enableIcebergCompatV2"
+ICEBERG_V3 = "delta.enableIcebergCompatV3"
 UNMAPPED, BY_NAME, BY_ID = "none", "name", "id"
 PARQUET_ID = b"PARQUET:field_id"
 """The key of a Parquet field id in the metadata of an Arrow field."""
@@ -101,6 +102,11 @@ def number_in(configuration: Mapping[str, str], key: str) -> int:
     return int(text)
 
 
+def numbers_inside(configuration: Mapping[str, str]) -> bool:
+    """Whether elements of arrays, and keys and values of maps, have field ids too."""
+    return any(configuration.get(key, "").strip().lower() == "true" for key in (ICEBERG_V2, ICEBERG_V3))
+
+
 def assign_ids_and_names(
     schema: Struct, configuration: Mapping[str, str], new_id: Callable[[], UUID], *, named: bool = False
 ) -> tuple[Struct, Mapping[str, str]]:
@@ -120,7 +126,7 @@ def assign_ids_and_names(
     if not is_mapped(configuration):
         return schema, configuration
     numbers = count(max([number_in(configuration, MAX_ID), *_numbers_in(schema)]) + 1)
-    nests = configuration.get(ICEBERG_V2, "").strip().lower() == "true"
+    nests = numbers_inside(configuration)
 
     def complete(field: Field) -> Field:
         if FIELD_ID not in field.metadata or PHYSICAL_NAME not in field.metadata:

@@ -38,7 +38,7 @@ from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.row_changes import count_rows, with_row_counts
 from anabranch.errors import ConstraintNotMet, InvalidOption
 
-_ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2"})
+_ICEBERG = frozenset({"icebergCompatV1", "icebergCompatV2", "icebergCompatV3"})
 DROPPED = ""
 """The value of ``default`` or ``comment`` that removes the column's."""
 

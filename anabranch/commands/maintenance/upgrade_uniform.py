@@ -1,8 +1,9 @@
-"""REORG TABLE … APPLY (UPGRADE UNIFORM(ICEBERG_COMPAT_VERSION=2)) makes a table readable as an Iceberg table.
+"""REORG TABLE … APPLY (UPGRADE UNIFORM(ICEBERG_COMPAT_VERSION=3)) makes a table readable as an Iceberg table.
 
-Knows what Iceberg compatibility requires of a table (PROTOCOL.md, "Iceberg Compatibility V2"), and which files lack it.
-Guarantees: flag, mapping, protocol and rewritten files come in one commit, which changes no data and directly follows
-the version that was read, or fails. It produces no Iceberg metadata, so it does not set
+Knows what Iceberg compatibility requires of a table (PROTOCOL.md, "Iceberg Compatibility V2", and
+protocol_rfcs/iceberg-compat-v3.md), and which files lack it. Before the third version all files get row ids, in commits
+of their own. Guarantees: flag, mapping, protocol and rewritten files come in one commit, which changes no data and
+directly follows the version that was read, or fails. It produces no Iceberg metadata, so it does not set
 ``delta.universalFormat.enabledFormats``, which promises that: an engine that produces such metadata sets it.
 """
 
@@ -14,24 +15,30 @@ import pyarrow as pa
 
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import Metadata, compact_json
+from anabranch._protocol.features.row_tracking import is_enabled, with_columns
 from anabranch._protocol.features.table_features import check_writable, upgrade_for_metadata
-from anabranch._protocol.iceberg import ICEBERG_V1, VECTORS, flags
-from anabranch._protocol.schema.column_mapping import BY_NAME, ICEBERG_V2, MODE, is_mapped
+from anabranch._protocol.iceberg import TRACKED, VECTORS, VERSIONS, flags
+from anabranch._protocol.schema.column_mapping import BY_NAME, MODE, is_mapped
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.phases import reach
 from anabranch._transaction.retry import Runtime
 from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.ddl.iceberg import incompatibility
+from anabranch.commands.ddl.row_tracking import backfill_all
 from anabranch.commands.engine import Engine
 from anabranch.commands.opening import Location, SecretFree, filter_files, open_log
 from anabranch.commands.rewriting import Rewrite
 from anabranch.commands.watching import watch
 from anabranch.errors import InvalidOption
 
+_VERSIONS = (2, 3)
+_THIRD = 3
+
 
 @dataclass(frozen=True)
 class UpgradeUniform(SecretFree):
-    """Make a table compatible with Iceberg: mapped by name, no deletion vectors, files with field ids and partitions.
+    """Make a table compatible with Iceberg: mapped by name, files with field ids and partitions; without deletion
+    vectors in version 2, with row tracking in version 3.
 
     Danger: it rewrites the files that lack something, often all; every concurrent write makes it fail.
 
@@ -47,27 +54,35 @@ class UpgradeUniform(SecretFree):
         """Run it; None if the table is compatible already.
 
         Raises:
-            InvalidOption: the version of the compatibility is not 2.
+            InvalidOption: the version of the compatibility is neither 2 nor 3.
             InvalidProperty: the table has a type that Iceberg does not have.
             NotBuilt: the engine cannot write such files.
             DeltaConcurrentModificationException: the table was written meanwhile.
         """
-        if self.version != 2:
-            reason = "this command makes tables compatible with version 2."
+        if self.version not in _VERSIONS:
+            reason = "this command makes tables compatible with version 2 or 3."
             raise InvalidOption(option="ICEBERG_COMPAT_VERSION", value=self.version, reason=reason)
         engine, log = require_engine(engine, self), open_log(self.table)
         base = context.snapshot(log)
         check_writable(base.table, base.protocol, base.metadata)
-        plan = _plan(base, context.runtime)
+        plan = self._checked_plan(base, context.runtime)
         if plan is None:
             return None
-        check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata)
+        if plan.metadata is not None and is_enabled(plan.metadata) and not is_enabled(base.metadata):
+            plan = self._checked_plan(backfill_all(log, context), context.runtime)
+            assert plan is not None, "it enables row tracking at least"
         reach("read")
         return plan.run(engine, log, context)
 
+    def _checked_plan(self, base: Snapshot, runtime: Runtime) -> Rewrite | None:
+        plan = _plan(base, self.version, runtime)
+        if plan is not None:
+            check_writable(base.table, plan.protocol or base.protocol, plan.metadata or base.metadata)
+        return plan
 
-def _plan(base: Snapshot, runtime: Runtime) -> Rewrite | None:
-    metadata = compatible(base.metadata, runtime)
+
+def _plan(base: Snapshot, version: int, runtime: Runtime) -> Rewrite | None:
+    metadata = compatible(base.metadata, version, runtime)
     files = filter_files(
         base.files, pa.array([incompatibility(base, metadata, file) is not None for file in base.files.to_pylist()])
     )
@@ -85,18 +100,17 @@ def _plan(base: Snapshot, runtime: Runtime) -> Rewrite | None:
     )
 
 
-def compatible(metadata: Metadata, runtime: Runtime) -> Metadata:
-    """The table's metadata, made compatible with Iceberg; columns that have a mapping keep it."""
-    current = metadata.configuration
-    requested = {ICEBERG_V2: "true"}
+def compatible(metadata: Metadata, version: int, runtime: Runtime) -> Metadata:
+    """The table's metadata, made compatible with a version; columns that have a mapping keep it."""
+    current, flag = metadata.configuration, VERSIONS[version]
+    requested = {flag: "true", **{other: "false" for other in flags(current) if other != flag}}
     if not is_mapped(current):
         requested[MODE] = BY_NAME
-    if ICEBERG_V1 in flags(current):
-        requested[ICEBERG_V1] = "false"
-    if current.get(VECTORS, "").strip().lower() == "true":
+    if version == _THIRD and not is_enabled(metadata):
+        requested[TRACKED] = "true"
+    if version != _THIRD and current.get(VECTORS, "").strip().lower() == "true":
         requested[VECTORS] = "false"
-    if ICEBERG_V2 in flags(current) and len(requested) == 1:
+    if flag in flags(current) and len(requested) == 1:
         return metadata
-    return replace(metadata, configuration={**current, **requested}).with_schema(
-        metadata.schema, runtime.new_id, named=True
-    )
+    changed = replace(metadata, configuration={**current, **requested})
+    return with_columns(changed.with_schema(metadata.schema, runtime.new_id, named=True), runtime.new_id)

@@ -374,7 +374,7 @@ def test_a_feature_that_another_one_needs_goes_after_it(tmp_path: Path) -> None:
     assert "rowTracking" in str(error)
 
 
-@pytest.mark.parametrize("feature", ["clustering", "icebergCompatV1", "icebergCompatV2"])
+@pytest.mark.parametrize("feature", ["clustering", "icebergCompatV1", "icebergCompatV2", "icebergCompatV3"])
 def test_what_delta_spark_does_not_let_go_stays(tmp_path: Path, feature: str) -> None:
     properties = {} if feature == "clustering" else {f"delta_enableI{feature[1:]}": "true"}
     world = World(table_path(tmp_path)).create(

@@ -122,4 +122,4 @@ def test_what_iceberg_does_not_know_is_refused_before_anything_is_written(tmp_pa
 
 def test_other_versions_of_the_compatibility_are_refused(world: World) -> None:
     with pytest.raises(InvalidOption, match="ICEBERG_COMPAT_VERSION"):
-        UpgradeUniform(world.path, 3).run(world.engine)
+        UpgradeUniform(world.path, 4).run(world.engine)

@@ -127,7 +127,7 @@ def test_an_unknown_reader_feature_is_refused_by_name(feature: str) -> None:
     assert not refusal.value.retryable
 
 
-@pytest.mark.parametrize("feature", ["icebergCompatV3", "newFangled"])
+@pytest.mark.parametrize("feature", ["icebergWriterCompatV3", "newFangled"])
 def test_an_unknown_writer_feature_is_refused_by_name_and_may_be_read(feature: str) -> None:
     protocol = with_features(set(), {feature})
     check_readable("t", protocol, metadata_of())

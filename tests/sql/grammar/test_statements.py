@@ -341,6 +341,7 @@ OTHERS = [
     ("OPTIMIZE @T ZORDER BY a, b", v.OptimizeTable(T, zorder=(("a",), ("b",)))),
     ("REORG TABLE @T APPLY (PURGE)", v.ReorgTable(T)),
     ("REORG TABLE @T WHERE d = 1 APPLY (PURGE)", v.ReorgTable(T, expression("d = 1"))),
+    ("REORG TABLE @T APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 3))", v.ReorgTable(T, iceberg_version=3)),
     ("REORG TABLE @T APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", v.ReorgTable(T, iceberg_version=2)),
     ("VACUUM @T", v.VacuumTable(T)),
     ("VACUUM @T RETAIN 168.5 HOURS DRY RUN", v.VacuumTable(T, 168.5, True)),
