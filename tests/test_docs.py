@@ -415,6 +415,16 @@ def test_the_limits_name_every_feature_that_is_refused_for_a_reason() -> None:
     assert stated == known
 
 
+def test_the_limits_count_the_features_of_delta_spark_that_are_written() -> None:
+    stated = {cells[0]: cells[1] for cells in rows_of_table(DOCS / "limits.md", "feature of delta-spark 4.4")}
+    assert {name for name, written in stated.items() if written == "yes"} == stated.keys() & table_features.WRITABLE
+    assert {name for name, written in stated.items() if written == "no"} <= REFUSED.keys()
+    written = list(stated.values()).count("yes")
+    left = len(stated) - written
+    said = f"knows {len(stated)} features by name. Of these, {written} are written here and {left} are not"
+    assert said in (DOCS / "limits.md").read_text()
+
+
 def every_error() -> list[type[errors.AnabranchError]]:
     """All of them, in the order of the tree at the top of their module."""
     found = (value for value in vars(errors).values() if isinstance(value, type))

@@ -21,7 +21,11 @@ class RefusedFeature:
     binds_readers: bool = False
 
 
-_COLLATED = "comparisons and statistics of its collated strings would have to follow a collation that is not supported."
+_COLLATED = (
+    "its conditions, constraints and keys of MERGE would have to compare collated strings by their collations, and "
+    "here strings are compared by their bytes."
+)
+_GEOSPATIAL = "columns of geometry and geography are not supported."
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
 _COORDINATED = "a coordinator outside the log decides which commit wins."
 _GEOSPATIAL = "the protocol does not say how geometries are stored, and PySpark 4.0 has no type for them."
