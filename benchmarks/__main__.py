@@ -25,7 +25,7 @@ ROWS = 20_000_000
 QUICK_ROWS = 2_000_000
 NAMES = (
     *("appenders", "small_appends", "checksums", "opening", "vacuum", "fixed_cost", "untouched", "write", "scan"),
-    *("dml", "merge", "merge_shapes", "shapes", "alone", "optimize", "one_file", "contention", "many_files"),
+    *("codecs", "dml", "merge", "merge_shapes", "shapes", "alone", "optimize", "one_file", "contention", "many_files"),
     *("conflicts", "curves", "tpch", "feeds", "streams"),
 )
 """One module each, with ``run(folder, rows, tell) -> Result``."""
