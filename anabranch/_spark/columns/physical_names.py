@@ -61,7 +61,7 @@ def to_file_column(field: Field, *, numbered_inside: bool) -> Column:
         value = convert_value(value, field.type, file_type).alias(field.name)
     if not metadata:
         return value
-    if numbered_inside and any(NESTED_IDS in nested_field.metadata for nested_field in (field, *fields_of(field.type))):
+    if numbered_inside and any(each.metadata.get(NESTED_IDS) for each in (field, *fields_of(field.type))):
         what = f"writing the array or map {field.name} with Spark into a table of icebergCompatV2 or V3"
         raise NotBuilt(what=what, instead="Append Arrow rows instead; Spark's writer cannot number what lies inside.")
     if not isinstance(file_type, str):
