@@ -83,8 +83,13 @@ KNOWN: tuple[Feature, ...] = (
     Feature("variantType-preview", binds_readers=True, preview_of="variantType"),
     Feature("variantShredding", binds_readers=True, needs=("variantType",)),
     Feature("variantShredding-preview", binds_readers=True, preview_of="variantShredding"),
+    Feature("collations", needs=("domainMetadata",)),
+    Feature("collations-preview", preview_of="collations"),
     Feature(ROW_TRACKING, flag="delta.enableRowTracking", needs=("domainMetadata",)),
     Feature(IN_COMMIT, flag=ENABLED),
 )
+
+COLLATIONS = frozenset({"collations", "collations-preview"})
+"""The names under which a protocol may list collations; the tables are written as long as no column has one."""
 
 BY_NAME = {feature.name: feature for feature in KNOWN}

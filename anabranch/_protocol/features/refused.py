@@ -21,10 +21,11 @@ class RefusedFeature:
     binds_readers: bool = False
 
 
-_COLLATED = (
+COLLATED = (
     "its conditions, constraints and keys of MERGE would have to compare collated strings by their collations, and "
     "here strings are compared by their bytes."
 )
+"""Why a table that has a column with a collation is not written."""
 _GEOSPATIAL = "columns of geometry and geography are not supported."
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
 _COORDINATED = "a coordinator outside the log decides which commit wins."
@@ -32,8 +33,6 @@ _GEOSPATIAL = "the protocol does not say how geometries are stored, and PySpark 
 _ICEBERG = "writes would not keep the files readable as an Iceberg table."
 
 REFUSED: Mapping[str, RefusedFeature] = {
-    "collations": RefusedFeature(_COLLATED),
-    "collations-preview": RefusedFeature(_COLLATED),
     "geospatial": RefusedFeature(_GEOSPATIAL, True),
     "geospatial-dev": RefusedFeature(_GEOSPATIAL, True),
     "catalogManaged": RefusedFeature(_IN_A_CATALOG, True),

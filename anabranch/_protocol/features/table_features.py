@@ -18,12 +18,13 @@ from anabranch._protocol.actions import Metadata, Protocol
 from anabranch._protocol.features.known import (
     BY_NAME,
     CHECK_CONSTRAINTS,
+    COLLATIONS,
     COLUMN_MAPPING,
     DELETION_VECTORS,
     KNOWN,
     ROW_TRACKING,
 )
-from anabranch._protocol.features.refused import why_refused
+from anabranch._protocol.features.refused import COLLATED, why_refused
 from anabranch._protocol.features.widening import unreadable_change
 from anabranch._protocol.rules import table_rules
 from anabranch._protocol.schema.column_mapping import fields_of
@@ -53,6 +54,8 @@ _RULES = frozenset(feature.name for feature in KNOWN if feature.is_rule)
 _NEVER_ACTIVE = frozenset({DELETION_VECTORS, "appendOnly"})
 """Their properties only affect how to write; the requirements are met whatever the properties are."""
 
+COLLATION = "__COLLATIONS"
+"""The key of a column's collations in its metadata."""
 _LENGTHS = "char / varchar length"
 _BY_FLAG = {feature.name: (feature.flag, feature.flag_value) for feature in KNOWN if feature.flag is not None}
 _BY_COLUMN = {feature.name: feature.column_key for feature in KNOWN if feature.column_key is not None} | {
@@ -144,7 +147,9 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
         _refuse(table, "writer", {f"of writer version {protocol.min_writer}"})
     _refuse(table, "writer", writer_features(protocol) - WRITABLE)
     _refuse(table, "writer", _row_tracking_faults(protocol, metadata))
-    _, deep, _ = _schema_requirements(metadata.schema_string)
+    keys, deep, _ = _schema_requirements(metadata.schema_string)
+    if COLLATION in keys:
+        _refuse(table, "writer", writer_features(protocol) & COLLATIONS, COLLATED)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside, "rules inside nested columns are not enforced.")
     iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))

@@ -134,6 +134,16 @@ def test_an_unknown_writer_feature_is_refused_by_name_and_may_be_read(feature: s
     assert refused(protocol, metadata_of()) == f"writer {feature}"
 
 
+@pytest.mark.parametrize("feature", ["collations", "collations-preview"])
+def test_a_table_that_lists_collations_is_written_while_no_column_has_one(feature: str) -> None:
+    protocol = with_features(set(), {feature, "domainMetadata"})
+    check_writable("t", protocol, metadata_of(Struct((Field("s", "string"),))))
+    collated = Field("s", "string", metadata={"__COLLATIONS": {"s": "spark.UTF8_LCASE"}})
+    for field in (collated, Field("outer", Struct((collated,)))):
+        with pytest.raises(errors.UnsupportedFeature, match="compare collated strings by their collations"):
+            check_writable("t", protocol, metadata_of(Struct((field,))))
+
+
 @pytest.mark.parametrize("feature", sorted(REFUSED))
 def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_binds_writers_only(feature: str) -> None:
     binds_readers = REFUSED[feature].binds_readers
