@@ -7,15 +7,17 @@ untouched.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
 from anabranch._api import partition_paths
 from anabranch._api.frame_skipping import frame_of_version
+from anabranch._api.replaced_rows import ReplacedRows
 from anabranch._catalog.entry import Entry
 from anabranch._catalog.named_tables import NamedTable, refresh_by_name, register_name
 from anabranch._catalog.resolver import ResolvedTable, Resolver
@@ -313,7 +315,7 @@ class Writer(Formatted):
             raise NameTaken(name=name_to_sql(named.name), table=named.location)
         with register_name(self._spark, named):
             snapshot = open_log(named.location).newest()
-            self._run(named.location, snapshot, self._frame, self._schema_change(), is_named=True)
+            self._run(named.location, snapshot, self._schema_change(), is_named=True)
 
     def save(
         self,
@@ -367,38 +369,41 @@ class Writer(Formatted):
     def _insert(self, table: ResolvedTable, change: SchemaChange | None) -> None:
         snapshot = open_log(table.location).snapshot()
         with honour_settings(self._spark, "INSERT"):  # values are converted as in the INSERT statement
-            rows = by_position(self._frame, snapshot.schema, snapshot.table, adds=change == "merge")
-            self._run(table.location, snapshot, rows, change)
+            to_write = partial(by_position, schema=snapshot.schema, table=snapshot.table, adds=change == "merge")
+            self._run(table.location, snapshot, change, to_write)
         if change is not None:
             refresh_by_name(self._spark, table.name, table.location)
 
     def _save(self, path: Location | None) -> None:
         self._options.take("path")
         path = one_path(path)
-        self._run(path, open_log(path).newest(), self._frame, self._schema_change())
+        self._run(path, open_log(path).newest(), self._schema_change())
 
     @honours("a write")
     def _run(
         self,
         path: Location,
         snapshot: Snapshot | None,
-        rows: DataFrame,
         change: SchemaChange | None,
+        to_write: Callable[[DataFrame], DataFrame] | None = None,
         *,
         is_named: bool = False,
     ) -> None:
-        """Writes the rows with these options to the table, at the version against which they were checked."""
+        """Writes the rows, or what ``to_write`` makes of them, with these options to the table, at the version against
+        which they were checked.
+        """
         if self._buckets is not None:
             raise InvalidOption(
                 option=self._buckets, value="set", reason="a Delta table has no buckets; use clusterBy."
             )
-        engine, where, dials = SparkEngine(self._spark), self._options.take("replaceWhere"), self._options.dials()
+        engine, replaced = SparkEngine(self._spark), ReplacedRows.take(self._options, self._mode)
+        dials = self._options.dials()
         write = Write(
             path,
-            rows,
+            self._frame if to_write is None else to_write(self._frame),
             self._mode,
             self._partition_by,
-            dynamic=self._is_dynamic(where),
+            dynamic=self._is_dynamic(replaced),
             properties=self._options.properties(),
             reads_target=self._reads_target(snapshot),
             schema_change=change,
@@ -407,9 +412,13 @@ class Writer(Formatted):
             **self._options.of_a_write(),
         )
         self._options.finish(WRITE)
-        replaced = None if where is None else self._parse_condition(where, open_log(path), snapshot, engine)
+        where = self._parse_condition(replaced, open_log(path), snapshot, engine)
+        matching = None
+        if replaced.is_matched:
+            snapshot = snapshot or open_log(path).snapshot()
+            matching = replaced.matching(self._frame, snapshot, engine, to_write)
         with use_dials(dials):
-            replace(write, replace_where=replaced).run(engine, RunContext(at=snapshot))
+            replace(write, replace_where=where, matching=matching).run(engine, RunContext(at=snapshot))
 
     @contextmanager
     def _keeping_options(self) -> Iterator[None]:
@@ -434,18 +443,21 @@ class Writer(Formatted):
             return "overwrite"
         return "merge" if (SparkEngine(self._spark).merges_schema() if merges is None else merges) else None
 
-    def _is_dynamic(self, where: str | None) -> bool:
+    def _is_dynamic(self, replaced: ReplacedRows) -> bool:
         """Whether only the written partitions are replaced: from the option, else from the session's setting, which a
         condition overrides.
         """
-        option = self._options.take("partitionOverwriteMode")
-        if option is None:
-            return where is None and (self._spark.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
-        if option.lower() not in ("static", "dynamic"):
-            raise InvalidOption(option="partitionOverwriteMode", value=option, reason="it takes static or dynamic.")
-        return option.lower() == "dynamic"
+        if replaced.partitions is not None or replaced.where is not None or replaced.is_matched:
+            return replaced.partitions == "dynamic"
+        return (self._spark.conf.get(_OVERWRITES, None) or "").lower() == "dynamic"
 
-    def _parse_condition(self, where: str, log: Log, snapshot: Snapshot | None, engine: SparkEngine) -> Condition:
-        """The condition on the table's columns, or on those of the rows if there is no table yet."""
+    def _parse_condition(
+        self, replaced: ReplacedRows, log: Log, snapshot: Snapshot | None, engine: SparkEngine
+    ) -> Condition | None:
+        """The condition of ``replaceWhere`` on the columns of the table, or of the rows if there is no table yet."""
+        if replaced.where is None:
+            return None
         schema = engine.describe(self._frame) if snapshot is None else snapshot.schema
-        return condition(as_spark_reads(where, engine), context_for(log.table, schema, engine))
+        names = () if replaced.alias is None else (replaced.alias,)
+        text, context = as_spark_reads(replaced.where, engine), context_for(log.table, schema, engine)
+        return condition(text, context, names=names)

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from anabranch._api.reader_and_writer import Optioned, table_of
+from anabranch._api.replaced_rows import refuse_matching
 from anabranch._catalog.named_tables import NamedTable, register_name
 from anabranch._catalog.resolver import Resolver
 from anabranch._catalog.table_names import Name, name_to_sql, parts_of
@@ -195,6 +196,7 @@ class WriterV2(Optioned):
     @honours("a write")
     def _replace(self, path: Location, condition: Column | str) -> None:
         engine, snapshot, options = SparkEngine(self._spark), open_log(path).snapshot(), self._options.copy()
+        refuse_matching(options)
         where = resolve_condition(condition, snapshot, engine)
         dials = options.dials()
         options.take(RESOLUTION)

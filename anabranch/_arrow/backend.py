@@ -240,9 +240,13 @@ class ArrowBackend:
             reason = f"a value does not fit into Delta's types ({why}). Cast it first."
             raise InvalidOption(option="source", value="these rows", reason=reason) from None
 
+    def rows_of(self, held: SourceRows) -> pa.Table:
+        """The held rows."""
+        return held.named_rows.select(range(len(held.columns.names)))
+
     def with_numbers(self, held: SourceRows, values: Mapping[str, range]) -> pa.Table:
         """Assign the values to the rows in order."""
-        rows = held.named_rows.select(range(len(held.columns.names)))
+        rows = self.rows_of(held)
         for name, numbers in values.items():
             rows = rows.append_column(name, pa.array(numbers, pa.int64()))
         return rows

@@ -137,7 +137,7 @@ def _affected_rows(rows: int) -> ArrowRows:
 
 def _insert(statement: rv.InsertRows) -> Run:
     target = PathTable(statement.table).newest()
-    overwrites = "INSERT OVERWRITE" if statement.where is None else "REPLACE WHERE"
+    overwrites = "INSERT OVERWRITE" if statement.where is None and not statement.is_matched else "REPLACE"
     for what, is_present in ((overwrites, statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
         if is_present:
             raise target.needs_spark(what, "without it INSERT INTO appends rows, and changes no column")

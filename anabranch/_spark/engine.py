@@ -227,6 +227,10 @@ class SparkEngine:
         self._report_reading(source, is_in_memory=in_memory is not None)
         return held
 
+    def rows_of(self, held: merge_source.MergeSource) -> DataFrame:
+        """See `anabranch._spark.merging.merge_source.rows_of`."""
+        return merge_source.rows_of(self.spark, held)
+
     def with_numbers(self, held: merge_source.MergeSource, values: Mapping[str, range]) -> DataFrame:
         """See `anabranch._spark.merging.row_numbers.with_numbers`."""
         return row_numbers.with_numbers(self.spark, held.place, held.schema, values)

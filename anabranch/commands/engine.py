@@ -164,6 +164,10 @@ class Sources(Protocol):
         """
         ...
 
+    def rows_of(self, held: Any) -> Any:
+        """The rows of a held source, as a source that may be written."""
+        ...
+
     def with_numbers(self, held: Any, values: Mapping[str, range]) -> Any:
         """The rows of a held source, with one more column for each of these names, in which each row has a different
         value of the range.

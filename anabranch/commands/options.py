@@ -22,7 +22,7 @@ from anabranch.errors.process_state import cache
 _FILE_SYSTEM = ("fs.", "dfs.")
 """Prefixes of the settings of file systems, which apply to Spark and to our own access to a bucket."""
 _HADOOP = "hadoop."
-UNSUPPORTED = ("datachange", "replaceon", "replaceusing", "targetalias")
+UNSUPPORTED = ("datachange",)
 _warned = cache("options warned of", 1000)
 
 

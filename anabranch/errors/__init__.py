@@ -45,7 +45,9 @@
     │   │   ├── Nondeterministic
     │   │   ├── RuleRefused
     │   │   ├── ConstraintNotBoolean
-    │   │   └── DefaultDoesNotFit
+    │   │   ├── DefaultDoesNotFit
+    │   │   ├── AmbiguousReplaceColumns
+    │   │   └── UnknownReplaceColumns
     │   ├── InvalidConstraintName
     │   ├── TableWithoutColumns
     │   ├── UnknownColumn
@@ -59,6 +61,9 @@
     │   ├── ValueRefused
     │   │   ├── InvalidProperty
     │   │   └── InvalidOption
+    │   │       ├── IncompatibleOptions
+    │   │       │   ├── ReplacesByFilter
+    │   │       │   └── ReplacesPartitions
     │   │       ├── IdentityNotBigint   (also a pyspark UnsupportedOperationException)
     │   │       ├── InvalidArgument     (also a TypeError and a ValueError)
     │   │       └── UnreadableType      (also a pyspark ParseException)
@@ -98,6 +103,8 @@
     │   ├── UnreadableEntry
     │   ├── RenameUnfinished
     │   ├── ReplaceWhereMismatch
+    │   ├── UnknownUsingColumn
+    │   ├── MisalignedUsingColumns
     │   ├── UnknownSourceVersion
     │   ├── IdentityColumnGiven
     │   ├── ConstraintNotMet
@@ -220,6 +227,13 @@ from anabranch.errors.inputs import UnsupportedCommand as UnsupportedCommand
 from anabranch.errors.inputs import UnsupportedType as UnsupportedType
 from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused
+from anabranch.errors.replacing import AmbiguousReplaceColumns as AmbiguousReplaceColumns
+from anabranch.errors.replacing import IncompatibleOptions as IncompatibleOptions
+from anabranch.errors.replacing import MisalignedUsingColumns as MisalignedUsingColumns
+from anabranch.errors.replacing import ReplacesByFilter as ReplacesByFilter
+from anabranch.errors.replacing import ReplacesPartitions as ReplacesPartitions
+from anabranch.errors.replacing import UnknownReplaceColumns as UnknownReplaceColumns
+from anabranch.errors.replacing import UnknownUsingColumn as UnknownUsingColumn
 from anabranch.errors.root import AnabranchError as AnabranchError
 from anabranch.errors.running import CommitOutcomeUnknown as CommitOutcomeUnknown
 from anabranch.errors.running import ExecutionFailed as ExecutionFailed

@@ -203,7 +203,11 @@ class ArrowEngine:
 
     def hold(self, source: pa.Table, schema: Struct, root: str, folder: str) -> MergeSource:
         """Keeps the rows in memory."""
-        return MergeSource(tuple(source.to_pylist()))
+        return MergeSource(tuple(source.to_pylist()), source)
+
+    def rows_of(self, held: MergeSource) -> pa.Table:
+        """The rows as they were held."""
+        return held.table
 
     def with_numbers(self, held: MergeSource, values: Mapping[str, range]) -> pa.Table:
         """Adds the values in the order of the rows."""

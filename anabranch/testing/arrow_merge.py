@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 from pyroaring import BitMap64
 
 from anabranch._protocol.merges import Clause, Joined, MergePlan, ReservedIdentity, SourceColumn
@@ -22,9 +23,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class MergeSource:
-    """A source's rows."""
+    """A source's rows, one by one and as they came."""
 
     records: tuple[Row, ...]
+    table: pa.Table
 
     @property
     def rows(self) -> int:

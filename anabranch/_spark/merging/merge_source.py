@@ -214,10 +214,18 @@ def to_kept_field(field: T.StructField) -> T.StructField:
 
 def source_frame(spark: SparkSession, held: MergeSource, names: Names) -> DataFrame:
     """The rows of a source under its alias, with their numbers."""
-    schema = T.StructType([*held.schema, T.StructField(names.number, T.LongType())])
+    return _rows(spark, held, T.StructField(names.number, T.LongType())).alias(names.source)
+
+
+def rows_of(spark: SparkSession, held: MergeSource) -> DataFrame:
+    """The rows of a source, with its columns alone."""
+    return _rows(spark, held)
+
+
+def _rows(spark: SparkSession, held: MergeSource, *further: T.StructField) -> DataFrame:
+    schema = T.StructType([*held.schema, *further])
     is_known = held.here is not None or held.url
-    rows = read_scratch(spark, [held.place], schema) if is_known else spark.createDataFrame([], schema)
-    return rows.alias(names.source)
+    return read_scratch(spark, [held.place], schema) if is_known else spark.createDataFrame([], schema)
 
 
 def few_values(spark: SparkSession, held: MergeSource, column_name: str, limit: int) -> list[Any] | None:

@@ -43,6 +43,7 @@ from anabranch._sql.grammar.row_values import (
 )
 from anabranch._sql.merge_request import ClauseRequest, MergeRequest
 from anabranch._sql.plain_rows import field_of, fields_of, plain_rows
+from anabranch._sql.replace_request import ReplaceRequest
 from anabranch.commands.context import RunContext
 from anabranch.commands.dml.delete import EVERY_ROW, Delete
 from anabranch.commands.dml.update import Update
@@ -220,12 +221,14 @@ def _prepare_insert(statement: InsertRows, run: StatementContext) -> Iterator[Ca
     evolves = statement.evolves or run.engine.merges_schema()
     plain = literals(statement, run, snapshot, evolves=evolves)
     rows = rows_to_insert(statement, run, snapshot, evolves=evolves) if plain is None else plain
+    request = replace_request(statement, run, snapshot, evolves=evolves) if statement.is_matched else None
     with run.substitute_views(statement.where or Expression("")) as where_text:
         write = Write(
             statement.table.location,
             rows,
             "overwrite" if statement.overwrites else "append",
             replace_where=_overwrite_condition(statement, where_text, snapshot, run),
+            matching=None if request is None else request.matching(snapshot, run.engine),
             dynamic=_is_dynamic(statement, run),
             schema_change="merge" if evolves else None,
             reads_anew=True,
@@ -244,18 +247,38 @@ def _prepare_insert(statement: InsertRows, run: StatementContext) -> Iterator[Ca
 
 def literals(statement: InsertRows, run: StatementContext, snapshot: Snapshot, *, evolves: bool) -> pa.Table | None:
     """Return the rows of an INSERT whose literals need no Spark; None for any other."""
-    if evolves:
+    if evolves or statement.is_matched:
         return None
     fields = fields_of(statement, snapshot, with_session_case(snapshot.schema, run.engine))
     return try_first(lambda: plain_rows(statement, fields, snapshot, context_of(snapshot, run.engine)))
 
 
-def rows_to_insert(statement: InsertRows, run: StatementContext, snapshot: Snapshot, *, evolves: bool) -> DataFrame:
+def replace_request(
+    statement: InsertRows, run: StatementContext, snapshot: Snapshot, *, evolves: bool
+) -> ReplaceRequest:
+    """Return the request of REPLACE ON or REPLACE USING, with its rows as a DataFrame that has not been read."""
+    rows = run.query(statement.query)
+    return ReplaceRequest(
+        rows if statement.rows_alias is None else rows.alias(statement.rows_alias),
+        None if statement.on is None else statement.on.text,
+        statement.using,
+        statement.table.qualifier[-1],
+        statement.rows_alias,
+        by_position=not statement.by_name,
+        said=", ".join(statement.using),
+        to_write=lambda held: rows_to_insert(statement, run, snapshot, evolves=evolves, held=held),
+    )
+
+
+def rows_to_insert(
+    statement: InsertRows, run: StatementContext, snapshot: Snapshot, *, evolves: bool, held: DataFrame | None = None
+) -> DataFrame:
     """Return the rows of an INSERT with the table's column names and types.
 
-    If the table evolves, new columns keep their names, and columns of a wider type keep that type.
+    If the table evolves, new columns keep their names, and columns of a wider type keep that type. ``held`` are the
+    rows of its query, if they were computed before.
     """
-    fields, rows = _rows(statement, run, snapshot)
+    fields, rows = _rows(statement, run, snapshot, held)
     adds = evolves and statement.columns is None and not (statement.by_name and statement.partition)
     if statement.by_name:
         return rows if adds else _by_name(rows, snapshot, run)
@@ -267,7 +290,9 @@ def rows_to_insert(statement: InsertRows, run: StatementContext, snapshot: Snaps
     return by_position(rows, columns, snapshot.table, adds=adds)
 
 
-def _rows(statement: InsertRows, run: StatementContext, snapshot: Snapshot) -> tuple[list[Field], DataFrame]:
+def _rows(
+    statement: InsertRows, run: StatementContext, snapshot: Snapshot, held: DataFrame | None
+) -> tuple[list[Field], DataFrame]:
     """Return the table's columns that get values, and the rows, in the same order."""
     session_columns = with_session_case(snapshot.schema, run.engine)
     static = [
@@ -278,7 +303,7 @@ def _rows(statement: InsertRows, run: StatementContext, snapshot: Snapshot) -> t
         fields, query = _with_defaults(statement, fields, snapshot, run)
         rows = run.query(query)
     else:
-        rows = run.query(statement.query)
+        rows = run.query(statement.query) if held is None else held
     if static:  # first, since columns that the table will get come last
         rows = rows.select(*(expression(text, run.spark).alias(field.name) for field, text in static), "*")
     return [*(field for field, _ in static), *fields], rows
@@ -338,4 +363,5 @@ def _partition_condition(field: Field, text: str) -> str:
 def _is_dynamic(statement: InsertRows, run: StatementContext) -> bool:
     """Whether the session's setting makes an overwrite replace only the partitions that are written."""
     setting = run.spark.conf.get(_OVERWRITES, None) or ""
-    return statement.overwrites and statement.where is None and setting.lower() == "dynamic"
+    chosen = statement.where is not None or statement.is_matched
+    return statement.overwrites and not chosen and setting.lower() == "dynamic"

@@ -5,12 +5,20 @@ A function begins after the first word of its statement, and returns None if the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from anabranch._expressions.dialect import TokenType, word
 from anabranch._sql.grammar.parts import Expression, Path, Query, Table
 from anabranch._sql.grammar.qualifiers import MOST_PARTS, full_name_alias, without
 from anabranch._sql.grammar.reader import Reader
+from anabranch._sql.grammar.replace_clause import (
+    ReplaceClause,
+    begins_query,
+    query_alias,
+    replace_clause,
+    target_alias,
+)
 from anabranch._sql.grammar.row_values import (
     DeleteRows,
     InsertRows,
@@ -24,7 +32,6 @@ from anabranch._sql.grammar.tables_read import alias_at
 from anabranch.errors import NotBuilt
 
 _When = Literal["matched", "not matched", "not matched by source"]
-_QUERY = ("SELECT", "VALUES", "WITH", "TABLE", "FROM", "MAP", "REDUCE")
 _SELECTS = frozenset({"SELECT", "MAP", "REDUCE"})
 _VALUE_STOPS = ("WHERE",)
 _CLAUSE_STOPS = ("WHEN",)
@@ -222,7 +229,7 @@ def _parse_insert_values(r: Reader, table: Table) -> Values | None:
 
 
 def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
-    """Parse ``INSERT {INTO | OVERWRITE} [TABLE] t [PARTITION (…)] [(…) | BY NAME] [REPLACE WHERE …] query``.
+    """Parse ``INSERT {INTO | OVERWRITE} [TABLE] t [AS a] [PARTITION (…)] [(…) | BY NAME] [REPLACE …] query [AS b]``.
 
     ``ctes`` are the tokens of a WITH before it.
     """
@@ -234,26 +241,55 @@ def insert(r: Reader, ctes: tuple[int, int] | None = None) -> InsertRows | None:
     table = r.target(views=True)
     if table is None:
         return None
+    table = replace(table, alias=target_alias(r) or table.alias)
     partitions = r.take_list(lambda: partition(r)) if r.take("PARTITION") else ()
     if r.at("IF", "NOT", "EXISTS"):
         r.fail("a Delta table has the partitions of its rows: IF NOT EXISTS does not apply.")
     by_name = r.take("BY", "NAME")
-    columns = None if by_name or _begins_query(r) else _columns(r)
-    where = None
-    if r.take("REPLACE"):
-        if not r.at("WHERE"):
-            r.fail("WHERE is expected here.")
-        if overwrites:
-            r.fail("REPLACE WHERE belongs to INSERT INTO; INSERT OVERWRITE replaces all rows.", r.i - 1)
-        r.i += 1
-        where, overwrites = r.expression(*_QUERY, what="a condition"), True
+    columns = None if by_name or begins_query(r) or r.at("REPLACE") else _columns(r)
+    at = r.i
+    replaced = replace_clause(r)
+    if r.i > at:
+        _check_replaced(r, replaced, at, others=overwrites or bool(partitions), columns=columns)
     by_name = by_name or r.take("BY", "NAME")
+    alias, end = query_alias(r) if replaced.is_matched else (None, len(r.tokens))
+    query, values = _rows(r, ctes, end)
+    if replaced.is_matched and not query.text:
+        r.fail("DEFAULT has no place in the rows of REPLACE ON and REPLACE USING: write the value.", at)
+    return InsertRows(
+        table,
+        query,
+        overwrites or replaced != ReplaceClause(),
+        columns,
+        by_name,
+        partitions,
+        replaced.where,
+        evolves,
+        values,
+        replaced.on,
+        replaced.using,
+        alias,
+    )
+
+
+def _check_replaced(
+    r: Reader, replaced: ReplaceClause, at: int, *, others: bool, columns: tuple[str, ...] | None
+) -> None:
+    """Raises SqlSyntaxError if a REPLACE clause stands where the grammar has none."""
+    if others:
+        r.fail("REPLACE belongs to INSERT INTO a table; INSERT OVERWRITE replaces all rows, PARTITION a partition.", at)
+    if replaced.using and columns is not None:
+        r.fail("a list of columns and REPLACE USING exclude each other: order the query's columns.", at)
+
+
+def _rows(r: Reader, ctes: tuple[int, int] | None, end: int) -> tuple[Query, tuple[tuple[Expression | None, ...], ...]]:
+    """Take the rows of an INSERT, up to token ``end``: a query, which is empty where VALUES has DEFAULT, and VALUES."""
     before, values = r.i, _values(r)
     query = Query("", span=(r.start, r.end))
     if not any(cell is None for row in values for cell in row):
         r.i, values = before, values if ctes is None else ()
-        query = _query(r, ctes)
-    return InsertRows(table, query, overwrites, columns, by_name, partitions, where, evolves, values)
+        query = _query(r, ctes, end)
+    return query, values
 
 
 def inserts(r: Reader) -> MultiInsert | None:
@@ -290,11 +326,12 @@ def _insert_from(r: Reader, head: tuple[int, int], start: int, end: int) -> Inse
     return insert(alone)
 
 
-def _query(r: Reader, ctes: tuple[int, int] | None) -> Query:
-    if ctes is None:
-        return r.query()
-    head, query = r.query_between(*ctes), r.query()
-    return r.join_queries(head, query)
+def _query(r: Reader, ctes: tuple[int, int] | None, end: int) -> Query:
+    if r.is_at_end:
+        r.fail("a query is expected here.")
+    query = r.query_between(r.i, end)
+    r.i = len(r.tokens)
+    return query if ctes is None else r.join_queries(r.query_between(*ctes), query)
 
 
 def partition(r: Reader) -> tuple[str, str | None]:
@@ -304,16 +341,6 @@ def partition(r: Reader) -> tuple[str, str | None]:
         return name, None
     r.i += 1
     return name, r.expression(comma=True, what="a value").text
-
-
-def _begins_query(r: Reader) -> bool:
-    """Whether a query comes next, and not a list of columns."""
-    if not r.is_type(TokenType.L_PAREN):
-        return True
-    n = 1
-    while r.is_type(TokenType.L_PAREN, n):
-        n += 1
-    return r.ahead(n) in _QUERY
 
 
 def _columns(r: Reader) -> tuple[str, ...]:

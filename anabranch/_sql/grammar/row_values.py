@@ -59,13 +59,15 @@ class MergeRows(Statement):
 
 @dataclass(frozen=True)
 class InsertRows(Statement):
-    """INSERT INTO, OVERWRITE, REPLACE WHERE.
+    """INSERT INTO, OVERWRITE, REPLACE WHERE, REPLACE ON, REPLACE USING.
 
     Attributes:
         columns: the list of columns after the table's name.
         by_name: whether BY NAME is specified.
         partition: the PARTITION clause, column -> SQL text of a literal, or None if it is dynamic.
         where: the condition of REPLACE WHERE.
+        on, using: the condition of REPLACE ON, and the columns of REPLACE USING.
+        rows_alias: the alias of the query, in the condition of ON.
         values: the rows of VALUES, if the query is only that; a cell is None for DEFAULT, and then ``query`` is empty.
     """
 
@@ -78,6 +80,14 @@ class InsertRows(Statement):
     where: Expression | None = None
     evolves: bool = False
     values: tuple[tuple[Expression | None, ...], ...] = ()
+    on: Expression | None = None
+    using: tuple[str, ...] = ()
+    rows_alias: str | None = None
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether its own rows say which rows it replaces."""
+        return self.on is not None or bool(self.using)
 
     @property
     def says_default(self) -> bool:

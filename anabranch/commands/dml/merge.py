@@ -165,28 +165,28 @@ class MergeHandler(RowRebaseHandler):
     ) -> None:
         super().__init__(merge.where, snapshot, engine, staging)
         self._merge, self._reads_table, self._source_is_fixed = merge, read.oldest is not None, read.held
-        self._metadata = metadata
-        table_columns = set(snapshot.schema.names)
-        added = tuple(name for name in metadata.schema.names if name not in table_columns)
         self._source_rows: Any = None
         self._joins: list[Joined] = []
         self._last_join: Joined | None = None
         self._cached_file_set: tuple[pa.Table, FileSet] | None = None
-        self._recorder = ChangeRecorder(snapshot, metadata, self._engine, staging)
-        recorded = self._recorder.is_on and merge.matching.writes_anew(vectors=snapshot.properties.vectors)
-        self._matching = replace(merge.matching, added=added, recorded=recorded)
         self._files_to_withdraw: frozenset[str] = frozenset()
         self._insert_count = 0
+        self._plan_for(metadata)
+
+    def _plan_for(self, metadata: Metadata) -> None:
+        """Plan the rows and the changes to record for a table that has this metadata afterwards."""
+        snapshot, plan = self._snapshot, self._merge.matching
+        added = tuple(name for name in metadata.schema.names if name not in set(snapshot.schema.names))
+        self._metadata = metadata
+        self._recorder = ChangeRecorder(snapshot, metadata, self._engine, self._staging)
+        recorded = self._recorder.is_on and plan.writes_anew(vectors=snapshot.properties.vectors)
+        self._matching = replace(plan, added=added, recorded=recorded)
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all work on the snapshot; return the transaction as it is before any winner is read."""
         began, snapshot = runtime.now_ms(), self._snapshot
         self._engine.check_merge(self._file_set(snapshot.files.slice(0, 0)), self._matching, self._merge.source)
-        self._staging.start()
-        report_step("reading the source")
-        self._source_rows = self._engine.hold(
-            self._merge.source, self._metadata.schema, snapshot.table, self._staging.folder
-        )
+        self._hold_source()
         self._matching = self._with_identities(runtime)
         candidates = self._candidates()
         report_step("joining")
@@ -204,6 +204,13 @@ class MergeHandler(RowRebaseHandler):
         times = {"scanTimeMs": scanned - began, "rewriteTimeMs": runtime.now_ms() - scanned}
         return ours.with_metrics(**times, executionTimeMs=runtime.now_ms() - began)
 
+    def _hold_source(self) -> None:
+        """Evaluate the source, once."""
+        self._staging.start()
+        report_step("reading the source")
+        schema, table = self._metadata.schema, self._snapshot.table
+        self._source_rows = self._engine.hold(self._merge.source, schema, table, self._staging.folder)
+
     def could_match(self, files: pa.Table) -> pa.Table:
         """The files that may hold a row which the source matches, or which changes because it has no match."""
         needs_all = self._matching.acts_without_match or self._reads_table
@@ -218,18 +225,20 @@ class MergeHandler(RowRebaseHandler):
 
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """Merge into these rows too; write the inserts again, since source rows may match these rows."""
+        inserted_before = self._insert_count
+        part = self._stage_again(files)
+        written = part.info.metrics["numOutputRows"] - inserted_before
+        counts = {"numTargetRowsInserted": self._insert_count - inserted_before, "numOutputRows": written}
+        return replace(part, info=replace(part.info, metrics={**part.info.metrics, **counts}))
+
+    def _stage_again(self, files: pa.Table) -> Transaction:
+        """The changes of the last join, of these files, with the files that replace those to withdraw."""
         assert self._last_join is not None, "redo is called after matches"
-        withdrawn, inserted_before = self._files_to_withdraw, self._insert_count
+        withdrawn = self._files_to_withdraw
         part = self._with_steps(self._stage_part(files, self._last_join))
         names = (store_name(self._snapshot.table, path) for path in withdrawn)
         remove(self._staging.store, [name for name in names if name])
-        written = part.info.metrics["numOutputRows"] - inserted_before
-        counts = {"numTargetRowsInserted": self._insert_count - inserted_before, "numOutputRows": written}
-        return replace(
-            part,
-            changes=replace(part.changes, withdraws=withdrawn),
-            info=replace(part.info, metrics={**part.info.metrics, **counts}),
-        )
+        return replace(part, changes=replace(part.changes, withdraws=withdrawn))
 
     def narrower(self, ours: Transaction, file: FileRow | None) -> str | None:
         """A condition with the source's values in the columns that ON compares."""
@@ -285,7 +294,7 @@ class MergeHandler(RowRebaseHandler):
             CommitInfo(
                 "MERGE",
                 self._merge.parameters,
-                metrics=_counts(joined, inserted=self._insert_count, copied=count_rows(copies)),
+                metrics=self._counts(joined, copied=count_rows(copies)),
             ),
             reads=self._reads(files, joined.matched if matching.inserts else {}),
             changes=Changes(
@@ -342,17 +351,17 @@ class MergeHandler(RowRebaseHandler):
         self._files_to_withdraw, self._insert_count = frozenset(files["path"].to_pylist()), count_rows(files)
         return files
 
-
-def _counts(joined: Joined, *, inserted: int, copied: int) -> dict[str, int]:
-    """Delta's metrics of a MERGE."""
-    return {
-        "numTargetRowsInserted": inserted,
-        "numTargetRowsUpdated": joined.updated + joined.updated_alone,
-        "numTargetRowsDeleted": joined.deleted + joined.deleted_alone,
-        "numTargetRowsMatchedUpdated": joined.updated,
-        "numTargetRowsMatchedDeleted": joined.deleted,
-        "numTargetRowsNotMatchedBySourceUpdated": joined.updated_alone,
-        "numTargetRowsNotMatchedBySourceDeleted": joined.deleted_alone,
-        "numTargetRowsCopied": copied,
-        "numOutputRows": inserted + joined.updated + joined.updated_alone + copied,
-    }
+    def _counts(self, joined: Joined, *, copied: int) -> dict[str, int]:
+        """Delta's metrics of a MERGE."""
+        inserted = self._insert_count
+        return {
+            "numTargetRowsInserted": inserted,
+            "numTargetRowsUpdated": joined.updated + joined.updated_alone,
+            "numTargetRowsDeleted": joined.deleted + joined.deleted_alone,
+            "numTargetRowsMatchedUpdated": joined.updated,
+            "numTargetRowsMatchedDeleted": joined.deleted,
+            "numTargetRowsNotMatchedBySourceUpdated": joined.updated_alone,
+            "numTargetRowsNotMatchedBySourceDeleted": joined.deleted_alone,
+            "numTargetRowsCopied": copied,
+            "numOutputRows": inserted + joined.updated + joined.updated_alone + copied,
+        }

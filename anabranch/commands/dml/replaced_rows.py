@@ -71,7 +71,7 @@ class SelectedRows(ChangeHandler):
         self._recorder = ChangeRecorder(self._snapshot, ours.metadata, self._engine, self._staging)
         self._recorder.note(INSERT, ours.changes.adds)
         part = self.stage(runtime)
-        return _join(ours, part.with_metrics(executionTimeMs=-part.info.metrics["executionTimeMs"]))
+        return with_replaced(ours, part.with_metrics(executionTimeMs=-part.info.metrics["executionTimeMs"]))
 
 
 class EveryRow:
@@ -118,7 +118,7 @@ class EveryRow:
     def _with_removed_files(self, ours: Transaction, where: Condition) -> Transaction:
         """The transaction, which removes the files to remove, and has read them by a condition."""
         part = self._removal(self.could_match(self._snapshot.files))
-        return _join(ours, replace(part, reads=ReadSet(where, part.changes.removes)))
+        return with_replaced(ours, replace(part, reads=ReadSet(where, part.changes.removes)))
 
     def _removal(self, files: pa.Table) -> Transaction:
         """A transaction that only removes these files."""
@@ -186,8 +186,8 @@ class WrittenPartitions(EveryRow):
             raise ExecutionFailed(what="a dynamic overwrite", reason=reason)
 
 
-def _join(ours: Transaction, removals: Transaction) -> Transaction:
-    """Ours with these removals, and with their read set."""
+def with_replaced(ours: Transaction, removals: Transaction) -> Transaction:
+    """The transaction with the removals of the rows that its own replace, and with the read set of these."""
     return replace(join_transactions(ours, removals), reads=removals.reads)
 
 

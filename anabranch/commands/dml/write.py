@@ -28,6 +28,7 @@ from anabranch._protocol.session_settings import current
 from anabranch._protocol.settings import REPLACES_BY_DATA
 from anabranch._protocol.stats.skipping import must_match
 from anabranch._protocol.steps import Step
+from anabranch._storage.contract import Store
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import CommitInfo, IdentityUse
@@ -35,6 +36,7 @@ from anabranch.commands.context import NEWEST, RunContext, require_engine
 from anabranch.commands.dml.auto_compaction import compact_after
 from anabranch.commands.dml.identity_values import columns_to_generate, provided_columns, reserve
 from anabranch.commands.dml.insert import MODES, Insert, run_insert
+from anabranch.commands.dml.matched_rows import MatchedRows, Matching
 from anabranch.commands.dml.new_rows import NewRows, StagedRows
 from anabranch.commands.dml.new_table import MetadataChange, NewTable, with_session_defaults
 from anabranch.commands.dml.replaced_rows import (
@@ -51,7 +53,7 @@ from anabranch.commands.rerunning import rerunnable
 from anabranch.commands.sources import VersionsRead, versions_read
 from anabranch.commands.staging import Staging
 from anabranch.commands.watching import report_step, watch
-from anabranch.errors import InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
+from anabranch.errors import IncompatibleOptions, InvalidOption, NonPartitionColumn, ReplaceWhereMismatch
 
 SchemaChange = Literal["merge", "overwrite"]
 
@@ -78,6 +80,8 @@ class Write(SecretFree):
 
     Attributes:
         replace_where: an overwrite replaces the rows that this condition selects, and adds only such rows.
+        matching: an overwrite replaces the rows that its source matches. ``source`` is then ``matching.to_write`` of
+            the source of ``matching``.
         dynamic: an overwrite replaces the partitions of its rows; on a table without partitions, every row.
         txn: the application transaction; if the log records its number already, nothing is written.
         reads_target: the version of this table from which the rows were computed, for sources that do not show it.
@@ -105,6 +109,7 @@ class Write(SecretFree):
     properties: dict[str, str] = field(default_factory=dict)
     user_metadata: str | None = None
     replace_where: Condition | None = None
+    matching: Matching | None = None
     dynamic: bool = False
     txn: AppTransaction | None = None
     reads_target: int | None = None
@@ -137,9 +142,8 @@ class Write(SecretFree):
         engine, runtime = require_engine(engine, self), context.runtime
         self._check()
         log = open_log(self.table, self.storage_options)
-        base = context.snapshot_if_any(log)
-        if self.replace_where is not None and base is not None:
-            engine.check(file_set(base, base.files.slice(0, 0)), self.replace_where, None)
+        base = context.snapshot_if_any(log) if self.matching is None else context.snapshot(log)
+        self._check_conditions(base, engine)
         self._check_replaced(log.table, base)
         rows = _SourceRows(self, engine, log, runtime)
         info = CommitInfo(self._operation(), self._parameters(), user_metadata=self.user_metadata)
@@ -157,6 +161,16 @@ class Write(SecretFree):
         committed = run_insert(insert, context)
         compact_after(committed, base, log, engine, runtime)
         return committed
+
+    def _check_conditions(self, base: Snapshot | None, engine: Engine) -> None:
+        """Check that the condition of the rows that it replaces fits the table."""
+        if base is None:
+            return
+        no_files = file_set(base, base.files.slice(0, 0))
+        if self.replace_where is not None:
+            engine.check(no_files, self.replace_where, None)
+        if self.matching is not None:
+            engine.check_merge(no_files, self.matching.plan, self.matching.source)
 
     def _new_table(self, engine: Engine) -> NewTable:
         """The table that it creates, or whose definition replaces the table's."""
@@ -176,7 +190,16 @@ class Write(SecretFree):
     @property
     def may_replace_columns(self) -> bool:
         """Whether it replaces every row of the table, so that ``schema_change`` may be ``overwrite``."""
-        return self.mode == "overwrite" and self.replace_where is None and not self.dynamic
+        return self.mode == "overwrite" and self._part is None
+
+    @property
+    def _part(self) -> str | None:
+        """The option that says which part of the table an overwrite replaces; None if it replaces all of it."""
+        if self.replace_where is not None:
+            return "replaceWhere"
+        if self.matching is not None:
+            return self.matching.option
+        return "partitionOverwriteMode=dynamic" if self.dynamic else None
 
     def _operation(self) -> str:
         """The name of the operation in the history."""
@@ -196,9 +219,13 @@ class Write(SecretFree):
             reason = "partitionOverwriteMode=dynamic says in another way what is replaced."
             raise InvalidOption(option="replaceWhere", value=self.replace_where.text, reason=reason)
 
-        if self._replaces_schema and (self.replace_where is not None or self.dynamic):
-            other = "replaceWhere" if self.replace_where is not None else "partitionOverwriteMode=dynamic"
-            reason = f"{other} keeps rows, which the new columns may not fit; use mergeSchema to add columns."
+        if self.matching is not None and self.mode != "overwrite":
+            reason = f"it needs mode overwrite, and this is mode {self.mode}."
+            raise InvalidOption(option=self.matching.option, value=self.matching.where.text, reason=reason)
+        if self._replaces_schema and self.matching is not None:
+            raise IncompatibleOptions(option="overwriteSchema", other=self.matching.option, value="true", reason="")
+        if self._replaces_schema and self._part is not None:
+            reason = f"{self._part} keeps rows, which the new columns may not fit; use mergeSchema to add columns."
             raise InvalidOption(option="overwriteSchema", value="true", reason=reason)
 
     def _check_replaced(self, table: str, at: Snapshot | None) -> None:
@@ -237,6 +264,8 @@ class Write(SecretFree):
             return {"outputMode": mode, "queryId": query, "epochId": str(self.batch.number)}
         if self.mode != "overwrite":
             return {}
+        if self.matching is not None:
+            return dict(self.matching.parameters)
         where = {"predicate": self.replace_where.text} if self.replace_where is not None else {}
         return {**where, "isDynamicPartitionOverwrite": "true"} if self.dynamic else where
 
@@ -250,28 +279,41 @@ class _SourceRows(NewRows):
         self._checked = write.replace_where if checks else None
         self._writer = str(runtime.new_id())
         self._staging: Staging | None = None
+        self._matched: MatchedRows | None = None
 
     def versions_read(self, base: Snapshot | None) -> VersionsRead:
         """The versions of the table that the source and ``replace_where`` read."""
-        write, where = self._write, self._write.replace_where
-        held, declared = not write.reads_anew, write.reads_target
-        return versions_read(self._engine, base, source=write.source, where=where, declared=declared, held=held)
+        write, matching = self._write, self._write.matching
+        return versions_read(
+            self._engine,
+            base,
+            source=write.source if matching is None else matching.source,
+            where=write.replace_where if matching is None else matching.where,
+            matching=None if matching is None else matching.plan,
+            declared=write.reads_target,
+            held=not write.reads_anew,
+        )
 
     def replaced_rows(self, base: Snapshot) -> ReplacedRows:
-        """The rows that an overwrite replaces: of a condition, of partitions, or every row."""
+        """The rows that an overwrite replaces: of a condition, that its source matches, of partitions, or every row."""
         where, dynamic = self._write.replace_where, self._write.dynamic
         if self._write.mode != "overwrite":
             return NothingReplaced()
         if where is not None:
-            return SelectedRows(where, base, self._engine, Staging(base.store, str(self._runtime.new_id())))
+            return SelectedRows(where, base, self._engine, self._new_staging(base.store))
+        if self._write.matching is not None:
+            staging = self._new_staging(base.store)
+            self._matched = MatchedRows(self._write.matching, base, self._engine, staging)
+            return self._matched
         return WrittenPartitions(base) if dynamic and base.partition_columns else EveryRow(base)
 
     def stage(self, metadata: Metadata, protocol: Protocol) -> StagedRows:
         """Write the rows into a new folder. Raises ReplaceWhereMismatch: ``replace_where`` does not select some row."""
-        staging = self._staging = Staging(self._log.store, str(self._runtime.new_id()))
+        rows = self._write.source if self._matched is None else self._matched.hold()
+        staging = self._staging = self._new_staging(self._log.store)
         staging.start()
         report_step("writing")
-        source, provided = self._with_identities(metadata.schema, staging)
+        source, provided = self._with_identities(rows, metadata.schema, staging)
         steps, table = list[Step](), self._log.table
         writer, rules = self._engine.telling(steps.append), self._rules(metadata, protocol)
         schema, columns = metadata.schema, metadata.partition_columns
@@ -304,11 +346,14 @@ class _SourceRows(NewRows):
             replaceable=write.may_replace_columns,
         )
 
-    def _with_identities(self, schema: Struct, staging: Staging) -> tuple[Any, frozenset[str]]:
+    def _new_staging(self, store: Store) -> Staging:
+        return Staging(store, str(self._runtime.new_id()))
+
+    def _with_identities(self, source: Any, schema: Struct, staging: Staging) -> tuple[Any, frozenset[str]]:
         """The source with values for the identity columns that it lacks, reserved for exactly its number of rows; and
         those for which it has its own.
         """
-        engine, source, table = self._engine, self._write.source, self._log.table
+        engine, table = self._engine, self._log.table
         given = engine.describe(source).names if identities(schema) else ()
         missing, provided = columns_to_generate(schema, given, table), provided_columns(schema, given)
         if not missing:

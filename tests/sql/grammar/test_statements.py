@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -140,6 +141,48 @@ ROWS = [
     (
         "INSERT INTO @T REPLACE WHERE d > 1 SELECT 1",
         rv.InsertRows(T, v.Query("SELECT 1"), overwrites=True, where=expression("d > 1")),
+    ),
+    (
+        "INSERT INTO @T AS t REPLACE WHERE t.d > 1 (SELECT 1)",
+        rv.InsertRows(replace(T, alias="t"), v.Query("(SELECT 1)"), overwrites=True, where=expression("t.d > 1")),
+    ),
+    (
+        "INSERT INTO TABLE @T REPLACE USING (a, `b c`) SELECT 1",
+        rv.InsertRows(T, v.Query("SELECT 1"), overwrites=True, using=("a", "b c")),
+    ),
+    (
+        "INSERT INTO @T BY NAME REPLACE USING (a) TABLE s",
+        rv.InsertRows(T, v.Query("TABLE s"), overwrites=True, by_name=True, using=("a",)),
+    ),
+    (
+        "INSERT INTO @T t REPLACE ON t.a <=> s.a AND t.b IN (1, 2) (SELECT 1 AS a) AS s",
+        rv.InsertRows(
+            replace(T, alias="t"),
+            v.Query("(SELECT 1 AS a)"),
+            overwrites=True,
+            on=expression("t.a <=> s.a AND t.b IN (1, 2)"),
+            rows_alias="s",
+        ),
+    ),
+    (
+        "INSERT INTO @T AS t (a) REPLACE ON f(t.a) = CASE WHEN z THEN 1 END SELECT 1 AS z FROM s",
+        rv.InsertRows(
+            replace(T, alias="t"),
+            v.Query("SELECT 1 AS z FROM s"),
+            overwrites=True,
+            columns=("a",),
+            on=expression("f(t.a) = CASE WHEN z THEN 1 END"),
+        ),
+    ),
+    (
+        "WITH w AS (SELECT 1 AS a) INSERT INTO @T AS t REPLACE ON t.a = s.a ((SELECT * FROM w)) s",
+        rv.InsertRows(
+            replace(T, alias="t"),
+            v.Query("WITH w AS (SELECT 1 AS a) ((SELECT * FROM w))"),
+            overwrites=True,
+            on=expression("t.a = s.a"),
+            rows_alias="s",
+        ),
     ),
     ("INSERT WITH SCHEMA EVOLUTION INTO @T SELECT 1", rv.InsertRows(T, v.Query("SELECT 1"), evolves=True)),
     (
@@ -378,6 +421,14 @@ WRONG = [
     ("MERGE INTO @T USING s ON a = b WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "*"),
     ("INSERT @T SELECT 1", "delta"),
     ("INSERT INTO @T", ""),
+    ("INSERT INTO @T REPLACE USING () SELECT 1", ")"),
+    ("INSERT INTO @T REPLACE USING (a)", ""),
+    ("INSERT INTO @T REPLACE ON SELECT 1", "SELECT"),
+    ("INSERT INTO @T REPLACE IF a SELECT 1", "IF"),
+    ("INSERT INTO @T (a) REPLACE USING (a) SELECT 1", "REPLACE"),
+    ("INSERT INTO @T PARTITION (p = 1) REPLACE ON a SELECT 1", "REPLACE"),
+    ("INSERT OVERWRITE @T REPLACE ON a SELECT 1", "REPLACE"),
+    ("INSERT INTO @T REPLACE ON a = col1 VALUES (1, DEFAULT)", "REPLACE"),
     ("CREATE TABLE @T (a FOO)", "FOO"),
     ("CREATE TABLE @T (a INT) USING parquet", "parquet"),
     ("CREATE TABLE @T (a INT COMMENT 'x' COMMENT 'y')", "COMMENT"),
