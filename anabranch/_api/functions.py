@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -64,10 +64,11 @@ def append(
     storage_options: Mapping[str, str] | None = None,
     txn_app_id: str | None = None,
     txn_version: int | None = None,
+    schema_change: Literal["merge"] | None = None,
 ) -> int:
     """Appends rows in one commit, without a Spark job; creates the table with them if it does not exist.
 
-    A blind append: it conflicts with nothing, and reads protocol and metadata only.
+    A blind append, unless it changes the columns: it conflicts with nothing, and reads protocol and metadata only.
 
     Args:
         path_or_name: path or URL of the table, or, with a session, the name of an existing one.
@@ -82,6 +83,8 @@ def append(
         txn_app_id: makes the append idempotent, together with ``txn_version``: if this application has already
             committed this version or a later one, nothing is done.
         txn_version: a whole number that grows from one write of the application to the next.
+        schema_change: ``merge`` adds the columns, and the members of structs, that only the rows have, and widens
+            types if the table has type widening, as the option ``mergeSchema`` of a DataFrame writer does.
 
     Returns:
         the version with the rows; if nothing was done, the newest one.
@@ -91,6 +94,7 @@ def append(
         RowViolation: a row breaks a rule of the table, such as a CHECK constraint; nothing was written.
         NotBuilt: the table has a rule that only Spark can check; nothing was written.
         ConcurrentTransactionException: the same application wrote meanwhile; run it again.
+        MetadataChangedException: the columns change, and others changed them meanwhile; run it again.
         CommitOutcomeUnknown: the store never answered.
 
     Example:
@@ -99,7 +103,8 @@ def append(
     """
     command = _append(spark, path_or_name, partition_by, cluster_by, properties, storage_options)
     with _speaking(spark):
-        return replace(command, rows=rows, txn=application(txn_app_id, txn_version)).run().version
+        txn = application(txn_app_id, txn_version)
+        return replace(command, rows=rows, txn=txn, schema_change=schema_change).run().version
 
 
 @takes_session_first

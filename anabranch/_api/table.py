@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -220,10 +220,17 @@ class Table:
 
     # -- changing rows -------------------------------------------------------------------------------------------------
 
-    def append(self, rows: Any, *, txn_app_id: str | None = None, txn_version: int | None = None) -> int:
+    def append(
+        self,
+        rows: Any,
+        *,
+        txn_app_id: str | None = None,
+        txn_version: int | None = None,
+        schema_change: Literal["merge"] | None = None,
+    ) -> int:
         """Appends rows in one commit; see `anabranch.append`."""
-        txn = application(txn_app_id, txn_version)
-        return Append(self._path, rows, storage_options=self._options, txn=txn).run().version
+        append = Append(self._path, rows, storage_options=self._options, txn=application(txn_app_id, txn_version))
+        return replace(append, schema_change=schema_change).run().version
 
     def overwrite(
         self, rows: Any, replace_where: str | None = None, *, schema_change: SchemaChange | None = None

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,6 +77,8 @@ class Append(SecretFree):
     Attributes:
         rows: Arrow, pandas or dicts.
         txn: the application transaction; if the log records its number already, nothing is written.
+        schema_change: ``merge`` adds the columns and members that only the rows have, and widens types where the table
+            allows it; then the append is not blind.
 
     Example:
         >>> Append("/data/flights", [{"carrier": "UA", "flight": 1545}]).run().version
@@ -91,6 +93,7 @@ class Append(SecretFree):
     user_metadata: str | None = None
     txn: AppTransaction | None = None
     cluster_by: tuple[Path, ...] | None = None
+    schema_change: Literal["merge"] | None = None
 
     @watch("APPEND")
     def run(self, engine: Engine | None = None, context: RunContext = NEWEST) -> CommitResult:
@@ -103,8 +106,12 @@ class Append(SecretFree):
             RowViolation: a row breaks a rule of the table.
             NotBuilt: the table has a rule that only Spark can check.
             ConcurrentTransactionException: the same application wrote meanwhile.
+            MetadataChangedException: the columns change, and others changed them meanwhile.
             CommitOutcomeUnknown: the store never answered.
         """
+        if self.schema_change not in (None, "merge"):
+            reason = "it takes merge or None: an append keeps the rows of the table, and so its columns."
+            raise InvalidOption(option="schema_change", value=f"{self.schema_change}", reason=reason)
         rows = self.as_table(self.rows)
         return replace(self, rows=rows if open_transaction() is None else _copy_of(rows))._run(engine, context)
 
@@ -130,7 +137,9 @@ class Append(SecretFree):
         schema = lambda: all_nullable(from_arrow(table.schema))  # noqa: E731
         new = NewTable(schema, self.partition_by, self.properties, cluster_by=self.cluster_by)
         info = CommitInfo("WRITE", user_metadata=self.user_metadata)
-        insert = Insert(log, "append", new, _ArrowRows(table, log, context.runtime), info, txn=self.txn)
+        rows = _ArrowRows(table, log, context.runtime)
+        # Values of other types are fitted to the table's, so that only a value that does not fit is refused.
+        insert = Insert(log, "append", new, rows, info, txn=self.txn, change=self.schema_change, casts=True)
         committed = run_insert(insert, context)
         return committed or CommitResult(log.snapshot().version, rebased_over=(), attempts=0)
 

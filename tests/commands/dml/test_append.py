@@ -21,6 +21,7 @@ import anabranch
 from anabranch import errors
 from anabranch._log.log import forget
 from anabranch._storage import open_store
+from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append, as_arrow
 from anabranch.commands.queries.read import Read
 from anabranch.testing import ObservedStore, at_phase, mounted
@@ -69,6 +70,81 @@ def test_one_column_may_be_said_by_its_name(world: World, argument: str) -> None
         "cluster_by": tuple(name for (name,) in snapshot.clustering_columns),
     }
     assert found[argument] == ("day",)
+
+
+# -- columns that only the rows have -----------------------------------------------------------------------------------
+
+
+def merge(world: World, rows: Any) -> int:
+    return anabranch.append(world.path, rows, schema_change="merge")
+
+
+def types(world: World) -> dict[str, Any]:
+    return {field.name: field.type for field in world.log.snapshot().schema}
+
+
+def test_new_columns_come_last_and_are_null_in_older_rows(world: World) -> None:
+    world.append({"id": 1, "s": "a"})
+    assert merge(world, [{"n": 5, "ID": 2}]) == 1
+    assert world.rows() == [{"id": 1, "s": "a", "n": None}, {"id": 2, "s": None, "n": 5}]
+
+
+def test_new_members_of_structs_are_added_at_any_depth(world: World) -> None:
+    world.append({"id": 1, "place": {"city": "Oslo"}, "stops": [{"gate": 1}]})
+    merge(world, [{"id": 2, "place": {"city": "Lima", "zip": "1"}, "stops": [{"gate": 2, "late": True}]}])
+    assert world.rows()[0]["place"] == {"city": "Oslo", "zip": None}
+    assert world.rows()[1]["stops"] == [{"gate": 2, "late": True}]
+
+
+def test_rows_without_new_columns_write_no_metadata_and_stay_blind(world: World) -> None:
+    world.append({"id": 1, "s": "a"})
+    merge(world, [{"id": 2}])
+    assert world.info()["isBlindAppend"] is True
+    assert world.log.snapshot().metadata == world.log.snapshot(0).metadata
+
+
+def test_a_type_widens_where_the_table_allows_it_and_else_only_values_count(tmp_path: Path) -> None:
+    world = World(str(tmp_path / "wide"))  # which not all readers can read
+    narrow = pa.table({"id": pa.array([1], pa.int32())})
+    anabranch.append(world.path, narrow)
+    merge(world, [{"id": 2, "n": 1}])
+    assert types(world)["id"] == "integer"
+    with pytest.raises(errors.SchemaMismatch):
+        merge(world, [{"id": 1 << 40}])
+    SetProperties(world.path, {"delta.enableTypeWidening": "true"}).run()
+    merge(world, [{"id": 1 << 40}])
+    assert types(world)["id"] == "long"
+    assert column(world, "id") == [1, 2, 1 << 40]
+
+
+def test_a_value_that_does_not_fit_its_column_is_refused_and_adds_nothing(world: World) -> None:
+    world.append({"id": 1})
+    with pytest.raises(errors.SchemaMismatch):
+        merge(world, [{"id": "one", "n": 1}])
+    assert (world.version, list(types(world))) == (0, ["id"])
+
+
+def test_an_append_that_changes_columns_conflicts_with_another_change_of_them(world: World) -> None:
+    world.append({"id": 1})
+    with pytest.raises(errors.MetadataChangedException), at_phase("staged", lambda: merge(world, [{"b": 1}])):
+        merge(world, [{"a": 1}])
+    assert list(types(world)) == ["id", "b"]
+
+
+def test_a_change_of_columns_creates_a_table_too(world: World) -> None:
+    assert merge(world, [{"id": 1}]) == 0
+
+
+def test_an_append_takes_no_other_change_of_columns(world: World) -> None:
+    world.append({"id": 1})
+    with pytest.raises(errors.InvalidOption, match="schema_change"):
+        anabranch.append(world.path, [{"x": 1}], schema_change="overwrite")  # type: ignore[arg-type]
+
+
+def test_a_table_without_spark_appends_new_columns_in_the_same_way(world: World) -> None:
+    world.append({"id": 1})
+    assert anabranch.table(world.path).append([{"id": 2, "n": 1}], schema_change="merge") == 1
+    assert column(world, "n") == [None, 1]
 
 
 # -- kinds of rows -----------------------------------------------------------------------------------------------------
