@@ -25,7 +25,7 @@ ON: list[tuple[str, Callable[[Row, Row], bool]]] = [
     ("s.a = 1", lambda t, s: s[0] == 1),
     ("T.b IN (0, 2)", lambda t, s: t[1] in (0, 2)),
     ("true", lambda t, s: True),
-    ("NULL", lambda t, s: False),
+    ("CAST(NULL AS BOOLEAN)", lambda t, s: False),
 ]
 DRAWN = 12
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -85,7 +85,7 @@ def the_history_names_the_condition_and_counts_the_rows(given: Given) -> Iterato
     overwrite(given, rows, "table", replaceUsing="a, b")
     overwrite(given, rows.alias("s"), "table", replaceOn="t.a = s.a", targetAlias="t")
     history = table.history(2).select("operationParameters", "operationMetrics").collect()
-    (on, on_counts), (using, using_counts) = history
+    (on, on_counts), (using, _) = history
     yield "the columns", using["replaceUsingCols"], "(a, b)"
     yield "the condition", on["replaceOnCond"], "t.a = s.a"
     yield "the mode", [on["mode"], using["mode"]], ["Overwrite", "Overwrite"]
