@@ -19,6 +19,7 @@ from anabranch._sql.grammar.ddl_targets import CreateTarget, parse_create_target
 from anabranch._sql.grammar.first_words import NAMES, READS
 from anabranch._sql.grammar.parts import Query, Statement, View
 from anabranch._sql.grammar.reader import Locate, Place, Reader
+from anabranch._sql.grammar.with_clauses import move_with_into_subqueries
 from anabranch._sql.registry import DELTA_ONLY, beginning_with
 from anabranch.errors import NameTaken, NotBuilt, SqlSyntaxError, TransactionStatement, UnsupportedCommand
 
@@ -113,11 +114,7 @@ def _parse(r: Reader) -> Statement | None:
 
 
 def _parse_with(r: Reader) -> Statement | None:
-    """Parse ``WITH … INSERT INTO`` and ``WITH … MERGE INTO``, whose CTEs belong to the query.
-
-    Raises:
-        NotBuilt: the WITH precedes a DELETE or UPDATE of a Delta table.
-    """
+    """Parse ``WITH …`` before INSERT or MERGE, whose query it belongs to, and before DELETE or UPDATE."""
     after = behind_with(r.tokens, _WITH_GRAMMARS)
     if after is None:
         return None
@@ -145,18 +142,19 @@ def _parse_explain(r: Reader) -> Statement | None:
     return None
 
 
-def _refuse_with(r: Reader, ctes: tuple[int, int]) -> None:
-    verb = word(r.tokens[ctes[1]])
-    (entry,) = beginning_with(verb)
-    if entry.grammar(r) is not None:
-        raise NotBuilt(what=f"WITH before {verb}", instead="Write each query where it is used, or create a view.")
+def _with_in_subqueries(r: Reader, ctes: tuple[int, int]) -> Statement | None:
+    """Parse a DELETE or UPDATE behind WITH, whose tables its subqueries see."""
+    (entry,) = beginning_with(word(r.tokens[ctes[1]]))
+    moved = move_with_into_subqueries(r, ctes)
+    moved.i = 1
+    return entry.grammar(moved)
 
 
 _WITH_GRAMMARS: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] = {
     "INSERT": row_parser.insert,
     "MERGE": row_parser.merge,
-    "DELETE": _refuse_with,
-    "UPDATE": _refuse_with,
+    "DELETE": _with_in_subqueries,
+    "UPDATE": _with_in_subqueries,
 }
 
 

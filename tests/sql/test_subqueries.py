@@ -87,6 +87,17 @@ def test_what_a_where_may_hold_in_spark_a_change_may_hold_too(
         assert ids(tmp_path) == left
 
 
+def test_subqueries_of_a_delete_or_an_update_see_the_tables_of_a_with_before_it(
+    spark: SparkSession, table: DeltaTable, tmp_path: Path
+) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    chosen = f"WITH w AS (SELECT key FROM wanted), chosen AS (SELECT t.id FROM delta.`{path}` t JOIN w ON t.id = w.key)"
+    spark.sql(f"{chosen} UPDATE delta.`{path}` AS t SET x = -1 WHERE EXISTS (SELECT 1 FROM chosen c WHERE c.id = t.id)")
+    assert [row["x"] for row in World(f"{tmp_path}/t").rows()] == [0, -1, 20, -1, 40, 50]
+    spark.sql(f"{chosen} DELETE FROM delta.`{path}` WHERE id = 5 OR id IN (SELECT id FROM chosen)")
+    assert ids(tmp_path) == [0, 2, 4]
+
+
 @pytest.mark.parametrize(
     "where",
     [

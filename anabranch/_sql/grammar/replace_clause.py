@@ -52,10 +52,10 @@ class ReplaceClause:
 
 def begins_query(r: Reader) -> bool:
     """Whether a query comes next, in parentheses or not."""
-    return _begins_query(r, r.i)
+    return _begins_query_at(r, r.i)
 
 
-def _begins_query(r: Reader, i: int) -> bool:
+def _begins_query_at(r: Reader, i: int) -> bool:
     while i < len(r.tokens) and r.tokens[i].token_type == TokenType.L_PAREN:
         i += 1
     return i < len(r.tokens) and word(r.tokens[i]) in QUERY
@@ -101,7 +101,7 @@ def _condition(r: Reader) -> Expression:
 def _is_query_in_parentheses(r: Reader, first: int, i: int) -> bool:
     """Whether a query in parentheses begins at token ``i``, behind a complete condition."""
     before = r.tokens[i - 1]
-    if r.tokens[i].token_type != TokenType.L_PAREN or not _begins_query(r, i):
+    if r.tokens[i].token_type != TokenType.L_PAREN or not _begins_query_at(r, i):
         return False
     is_operand = before.token_type in _ENDS_OPERAND or before.token_type == TokenType.IDENTIFIER
     is_word = word(before).isidentifier() and word(before) not in _WANTS_OPERAND

@@ -353,6 +353,33 @@ def test_statements_on_tables(text: str, value: v.Statement | None) -> None:
     assert parsed(text) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("DELETE FROM @T WHERE a IN (SELECT b FROM x)", "a IN ( WITH x AS (SELECT 1 AS b) ( SELECT b FROM x ) )"),
+        (
+            "DELETE FROM @T WHERE NOT (a = 1 AND EXISTS (WITH y AS (TABLE x) SELECT * FROM y))",
+            "NOT (a = 1 AND EXISTS ( WITH x AS (SELECT 1 AS b) ( WITH y AS (TABLE x) SELECT * FROM y ) ))",
+        ),
+        ("DELETE FROM @T WHERE (map(a, 1)[2]) = 1", "(map(a, 1)[2]) = 1"),
+    ],
+)
+def test_a_with_before_a_delete_goes_into_its_subqueries(text: str, moved: str) -> None:
+    assert parsed(f"WITH x AS (SELECT 1 AS b) {text}").where.text == moved
+
+
+def test_a_with_before_an_update_goes_into_each_subquery_with_its_parameters() -> None:
+    found = parsed("WITH x AS (SELECT :b AS b) UPDATE @T SET a = 2 WHERE a IN (TABLE x) OR b IN (TABLE x)", {"b": 7})
+    once = "( WITH x AS (SELECT 7 AS b) ( TABLE x ) )"
+    assert (found.table, found.where.text) == (T, f"a IN {once} OR b IN {once}")
+    by_place = parsed("WITH x AS (SELECT ? AS b) UPDATE @T SET a = ? WHERE a IN (TABLE x) OR b IN (TABLE x)", [7, 8])
+    assert (by_place.values[0][1].text, by_place.where.text) == ("8", found.where.text)
+
+
+def test_a_with_before_a_change_of_no_delta_table_is_left_to_spark() -> None:
+    assert parsed("WITH x AS (SELECT 1 AS b) DELETE FROM names WHERE a IN (TABLE x)") is None
+
+
 # -- showing and upkeep ------------------------------------------------------------------------------------------------
 
 OTHERS = [

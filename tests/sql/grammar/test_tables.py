@@ -183,8 +183,6 @@ def test_a_table_is_made_of_any_query(query: str) -> None:
         "CREATE OR REPLACE TEMP VIEW n (a INT) USING DELTA OPTIONS (path '/x')",
         "INSERT OVERWRITE DIRECTORY '/x' USING delta SELECT 1 AS a",
         "INSERT OVERWRITE LOCAL DIRECTORY '/x' USING delta SELECT 1 AS a",
-        "WITH s AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM s)",
-        "WITH s AS (SELECT 1 AS a), r AS (SELECT 2) UPDATE t SET a = 1",
         "EXPLAIN CREATE TABLE n USING delta AS SELECT 1 AS a",
         "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(a) FROM t",
         "FROM t INSERT INTO other SELECT a INSERT OVERWRITE TABLE db.t SELECT b",
