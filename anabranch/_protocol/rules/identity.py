@@ -86,7 +86,10 @@ def _identity(field: Field) -> Identity:
 
 def identity_metadata(start: int, step: int, *, explicit: bool) -> dict[str, Any]:
     """The field metadata of a new identity column. Raises InvalidSchema: the step is 0, or a number exceeds 64 bits."""
-    if step == 0 or not all(-_LONG <= number < _LONG for number in (start, step)):
+    if step == 0:
+        condition = "DELTA_IDENTITY_COLUMNS_ILLEGAL_STEP"
+        raise InvalidSchema(reason="IDENTITY column step cannot be 0.", delta_condition=condition)
+    if not all(-_LONG <= number < _LONG for number in (start, step)):
         raise InvalidSchema(reason=f"an identity column cannot start at {start} with a step of {step}.")
     return {START: start, STEP: step, EXPLICIT: explicit}
 

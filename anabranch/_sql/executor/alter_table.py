@@ -22,8 +22,7 @@ from anabranch.commands.ddl.add_constraint import AddConstraint
 from anabranch.commands.ddl.change_column import ChangeColumn, ChangeColumns
 from anabranch.commands.ddl.drop_feature import DropFeature
 from anabranch.commands.ddl.replace_columns import ReplaceColumns
-from anabranch.commands.ddl.sync_identity import SyncIdentity
-from anabranch.errors import InvalidOption
+from anabranch.commands.ddl.sync_identity import SyncIdentity, not_an_identity
 
 
 def changing(command: Callable[[Any], Any]) -> Callable[[Any, StatementContext], DataFrame]:
@@ -116,8 +115,7 @@ def sync_identity(statement: v.SyncTableIdentity) -> SyncIdentity:
         InvalidOption: it names a struct field, which cannot be an identity column.
     """
     if len(statement.path) > 1:
-        value = ".".join(statement.path)
-        raise InvalidOption(option="SYNC IDENTITY", value=value, reason="it is not an identity column.")
+        raise not_an_identity(".".join(statement.path))
     return SyncIdentity(statement.table.location, statement.path[0])
 
 

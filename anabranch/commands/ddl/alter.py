@@ -37,7 +37,8 @@ from anabranch._protocol.properties import (
     check_retention,
 )
 from anabranch._protocol.rules.column_names import check_spelling
-from anabranch._protocol.rules.identity import GIVEN
+from anabranch._protocol.rules.identity import GIVEN, STEP
+from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
 from anabranch._protocol.schema.column_mapping import MODE, UNMAPPED, check_change, is_mapped
 from anabranch._protocol.schema.editing import insert_field
 from anabranch._protocol.schema.evolution import sql_name
@@ -284,6 +285,19 @@ class AddColumns(SecretFree):
         return Alteration("ADD COLUMNS", parameters, metadata, upgrade_for_metadata(base.protocol, metadata))
 
 
+_ONLY_CREATED = "existing rows would have no value in it: only CREATE or REPLACE TABLE declares such a column."
+_OF_NEW_TABLES = {
+    DEFAULT: (
+        "a default",
+        "existing rows would lack it; add the column without it, then ALTER COLUMN … SET DEFAULT, for rows to come.",
+        "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+    ),
+    GENERATION: ("a generating expression", _ONLY_CREATED, ""),
+    STEP: ("an identity", _ONLY_CREATED, ""),
+}
+"""What a column that is added cannot have: what it is, why, and delta-spark's condition, if it has one."""
+
+
 def _check_new(field: Field) -> None:
     check_storable(field.type, field.name)
     if not field.nullable:
@@ -292,6 +306,10 @@ def _check_new(field: Field) -> None:
             "NULL in it; add it without NOT NULL."
         )
         raise InvalidOption(option="columns", value=field.name, reason=reason)
+    for key, (what, reason, condition) in _OF_NEW_TABLES.items():
+        if key in field.metadata:
+            facts = {"column": field.name, "delta_condition": condition} if condition else {"column": field.name}
+            raise InvalidOption(option="columns", value=f"{field.name} with {what}", reason=reason, **facts)
     if set(field.metadata) - {"comment"}:
         raise NotBuilt(what=f"adding the column {field.name} with more than a comment", instead="Leave it out.")
 

@@ -141,7 +141,12 @@ class ChangeColumn(SecretFree):
         why = next((word for key, word in conflicts.items() if key in field.metadata), None)
         why = "a member of another column" if len(self.column) > 1 else "a variant" if field.type == "variant" else why
         if why is not None and self.default != DROPPED:
-            raise InvalidOption(option="default", value=self.default, reason=f"{field.name} is {why}: it has none.")
+            reason = f"{field.name} is {why}: it has none."
+            facts = {"column": field.name}
+            if STEP in field.metadata:
+                reason = f"ALTER TABLE ALTER COLUMN is not supported for IDENTITY columns: {reason}"
+                facts["delta_condition"] = "DELTA_IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED"
+            raise InvalidOption(option="default", value=self.default, reason=reason, **facts)
 
     def _check_only_type(self) -> None:
         others = (self.comment, self.nullable, self.default, self.after)

@@ -57,8 +57,14 @@ class ReplaceColumns(SecretFree):
 
     def _on(self, base: Snapshot, runtime: Runtime) -> Alteration:
         for identity in identities(base.schema):
-            reason = "the table gives its values: change the other columns one by one."
-            raise InvalidOption(option="REPLACE COLUMNS", value=identity.column, reason=reason)
+            reason = (
+                "ALTER TABLE REPLACE COLUMNS is not supported for a table with IDENTITY columns: change the others one "
+                "by one."
+            )
+            condition = "DELTA_IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED"
+            raise InvalidOption(
+                option="REPLACE COLUMNS", value=identity.column, reason=reason, delta_condition=condition
+            )
         schema = replace_columns(base.schema, self.columns, partial(why_type_refused, base))
         dropped = check_droppable(base, list(paths_to_drop(base.schema, self.columns)))
         if set(schema.names) <= set(base.partition_columns):

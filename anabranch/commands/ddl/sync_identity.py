@@ -54,7 +54,7 @@ class SyncIdentity(SecretFree):
         name = base.schema.field(self.column).name
         identity = next((candidate for candidate in identities(base.schema) if candidate.column == name), None)
         if identity is None:
-            raise InvalidOption(option="SYNC IDENTITY", value=name, reason="it is not an identity column.")
+            raise not_an_identity(name)
         return identity
 
     def _on(self, base: Snapshot, farthest: int | None) -> Alteration:
@@ -73,3 +73,10 @@ def _farthest(base: Snapshot, identity: Identity, engine: Backend) -> int | None
 
 def _read_all(base: Snapshot) -> tuple[ReadSet, RebaseHandler]:
     return ReadSet(EVERY_ROW, frozenset(base.files["path"].to_pylist())), EveryRow(base)
+
+
+def not_an_identity(column: str) -> InvalidOption:
+    """The error for a column that is not an identity column."""
+    reason = "it is not an identity column: SYNC IDENTITY cannot be called on non IDENTITY columns."
+    condition = "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN"
+    return InvalidOption(option="SYNC IDENTITY", value=column, reason=reason, delta_condition=condition)

@@ -212,7 +212,9 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: b
         if column.type in ("variant", VOID):
             raise InvalidOption(option="partitionBy", value=name, reason=f"a {column.type} cannot partition a table.")
         if STEP in column.metadata:
-            raise InvalidOption(option="partitionBy", value=name, reason="an identity column cannot partition a table.")
+            reason = "PARTITIONED BY IDENTITY column is not supported: an identity column cannot partition a table."
+            condition = "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"
+            raise InvalidOption(option="partitionBy", value=name, reason=reason, delta_condition=condition)
     if partition_columns and len(partition_columns) == len(schema.names):
         raise InvalidOption(
             option="partitionBy", value=list(partition_columns), reason="Cannot use all columns for partition columns."

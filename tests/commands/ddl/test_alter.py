@@ -13,6 +13,7 @@ import pytest
 import anabranch
 from anabranch import DeltaTable, errors
 from anabranch._protocol.actions import Protocol
+from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.schema.column_mapping import FIELD_ID
 from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, Field, Struct, schema_json
 from anabranch.commands.ddl.add_constraint import AddConstraint
@@ -196,7 +197,9 @@ def test_a_column_that_needs_a_feature_brings_it(world: World) -> None:
         (NewColumn(Field("y", "long"), ("nothing",)), errors.UnknownColumn),
         (NewColumn(Field("y", "long"), ("x",)), errors.UnknownColumn),
         (NewColumn(Field("y", Array("geometry(4326)"))), errors.UnsupportedType),
-        (NewColumn(Field("y", "long", metadata={"CURRENT_DEFAULT": "1"})), errors.NotBuilt),
+        (NewColumn(Field("y", "long", metadata={"CURRENT_DEFAULT": "1"})), errors.InvalidOption),
+        (NewColumn(Field("y", "long", metadata={"delta.generationExpression": "x"})), errors.InvalidOption),
+        (NewColumn(Field("y", "long", metadata=identity_metadata(1, 1, explicit=False))), errors.InvalidOption),
     ],
     ids=str,
 )

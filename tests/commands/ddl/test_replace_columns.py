@@ -84,7 +84,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_is_written(tmp_path: Path) 
     numbered = table_path(tmp_path)
     number = Field("n", "long", metadata=identity_metadata(1, 1, explicit=False))
     Create(numbered, NewTable(Struct((A, number)))).run()
-    with pytest.raises(errors.InvalidOption, match="gives its values"):
+    with pytest.raises(errors.InvalidOption, match="with IDENTITY columns"):
         ReplaceColumns(numbered, Struct((number, A))).run()
     assert world.version == before
 

@@ -90,8 +90,9 @@ def test_under_redo_a_sync_reads_the_rows_that_came_meanwhile(tmp_path: Path) ->
 
 def test_a_column_that_no_table_numbers_is_refused(tmp_path: Path) -> None:
     world = made(tmp_path)
-    with pytest.raises(errors.InvalidOption, match="not an identity column"):
+    with pytest.raises(errors.InvalidOption, match="cannot be called on non IDENTITY columns") as refused:
         sync(world, "id")
+    assert refused.value.getCondition() == "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN"
     with pytest.raises(errors.UnknownColumn):
         sync(world, "nope")
     world.append({"id": 1, "n": (1 << 63) - 2})
