@@ -74,8 +74,10 @@ class Outcome(ShownAsTable):
     metrics: Mapping[str, int] = field(default_factory=dict)
 
 
-def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunContext = NEWEST) -> Outcome:
-    """Read at this version, stage, validate and commit.
+def run_change(
+    change: Change, snapshot: Snapshot, engine: Engine, context: RunContext = NEWEST, declared: int | None = None
+) -> Outcome:
+    """Read at this version, stage, validate and commit; ``declared`` as in `versions_read`.
 
     Raises:
         DeltaConcurrentModificationException: it conflicts with a winner.
@@ -90,7 +92,7 @@ def run_change(change: Change, snapshot: Snapshot, engine: Engine, context: RunC
         return Outcome(0, None)
     if change.assignments is not None:
         check_metadata(snapshot.metadata, snapshot.table)
-    read = versions_read(engine, snapshot, where=change.where, values=change.assignments)
+    read = versions_read(engine, snapshot, where=change.where, values=change.assignments, declared=declared)
     check_newest(read, log, snapshot, change.operation, runtime)
     reach("read")
     staging = Staging(log.store, str(runtime.new_id()))

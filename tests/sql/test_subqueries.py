@@ -230,3 +230,57 @@ def test_a_command_whose_subquery_may_read_the_tables_own_files_is_not_blind(
     spark.sql(may)
     assert not anabranch.history(path)[0]["isBlindAppend"]
     assert ids(tmp_path) == [0, 1, 2, 3, 4, 9]
+
+
+# -- subqueries that are values ----------------------------------------------------------------------------------------
+
+
+def xs(folder: Path) -> list[int]:
+    return [row["x"] for row in World(f"{folder}/t").rows()]
+
+
+def test_an_update_sets_the_values_of_subqueries(spark: SparkSession, table: DeltaTable, tmp_path: Path) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    spark.sql(f"UPDATE delta.`{path}` AS t SET x = t.x + (SELECT max(key) FROM wanted) WHERE t.id > (SELECT 3)")
+    assert xs(tmp_path) == [0, 10, 20, 30, 43, 53]
+    spark.sql(f"UPDATE delta.`{path}` SET x = coalesce((SELECT key FROM wanted WHERE key > 9), -1) WHERE id = 5")
+    assert xs(tmp_path)[5] == -1
+    mine = f"(SELECT max(x) FROM delta.`{path}`)"
+    spark.sql(f"WITH w AS (SELECT 7 AS n) UPDATE delta.`{path}` SET x = {mine} + (SELECT n FROM w) WHERE id = 0")
+    assert xs(tmp_path)[0] == 50
+
+
+def test_an_update_that_asks_its_own_table_for_a_value_has_read_all_of_it(
+    spark: SparkSession, table: DeltaTable, tmp_path: Path
+) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    statement = f"UPDATE delta.`{path}` SET x = (SELECT max(x) FROM delta.`{path}`) WHERE id = 0"
+    with (
+        pytest.raises(errors.DeltaConcurrentModificationException),
+        at_phase("staged", lambda: World(path.removeprefix("file:")).update("id = 5", x=500)),
+    ):
+        spark.sql(statement)
+    other = f"UPDATE delta.`{path}` SET x = (SELECT max(key) FROM wanted) WHERE id = 0"
+    with at_phase("staged", lambda: World(path.removeprefix("file:")).update("id = 4", x=400)):
+        spark.sql(other)
+    assert xs(tmp_path) == [3, 10, 20, 30, 400, 500]
+
+
+@pytest.mark.parametrize(
+    ("value", "condition"),
+    [
+        ("(SELECT max(key) FROM wanted w WHERE w.key = t.id)", "NOT_BUILT_YET"),
+        ("CASE WHEN id IN (SELECT key FROM wanted) THEN 1 END", "NOT_BUILT_YET"),
+        ("(SELECT array(key) FROM wanted LIMIT 1)", "NOT_BUILT_YET"),
+        ("(SELECT key FROM wanted)", "EXECUTION_FAILED"),
+        ("(SELECT nobody FROM wanted)", "NOT_BUILT_YET"),
+    ],
+)
+def test_other_subqueries_in_a_value_are_refused(
+    spark: SparkSession, table: DeltaTable, value: str, condition: str, tmp_path: Path
+) -> None:
+    path = table.detail().first()["location"]  # type: ignore[index]
+    with pytest.raises(errors.AnabranchError) as refused:
+        spark.sql(f"UPDATE delta.`{path}` AS t SET x = {value}")
+    assert refused.value.getCondition() == condition
+    assert xs(tmp_path) == [0, 10, 20, 30, 40, 50]

@@ -30,6 +30,7 @@ from anabranch._spark.frames.fallback import try_first
 from anabranch._spark.sessions.sql_text import expression
 from anabranch._sql.conditions import context_of, resolve_values, with_session_case
 from anabranch._sql.executor.running import StatementContext
+from anabranch._sql.executor.scalar_subqueries import evaluate_subqueries
 from anabranch._sql.grammar.parts import Expression, Query, Table
 from anabranch._sql.grammar.row_values import (
     DeleteRows,
@@ -87,10 +88,14 @@ def delete_command(statement: DeleteRows, where_text: str | TokenizedText, conte
 def update(statement: UpdateRows, run: StatementContext) -> DataFrame:
     """UPDATE; returns ``num_affected_rows``."""
     snapshot = run.newest(statement.table)
+    values = [(path, value and evaluate_subqueries(value, snapshot, run)) for path, value in statement.values]
+    reads_target = snapshot.version if any(value and value[1] for _, value in values) else None
+    statement = replace(statement, values=tuple((path, value and value[0]) for path, value in values))
     assignments = resolve_assignments(statement, snapshot, run)
     with run.substitute_views(statement.where or Expression("")) as where_text:
         where = resolve_where(statement.where, where_text, statement.table, context_of(snapshot, run.engine))
-        outcome = Update(statement.table.location, assignments, where).run(run.engine, RunContext(at=snapshot))
+        command = Update(statement.table.location, assignments, where, reads_target=reads_target)
+        outcome = command.run(run.engine, RunContext(at=snapshot))
     return run.row_of_counts(num_affected_rows=outcome.rows)
 
 

@@ -26,6 +26,7 @@ class Update(SecretFree):
     """Set columns of the rows of ``table`` for which ``where`` is TRUE.
 
     ``assignments`` maps columns to expressions, which the engine evaluates on the old row, all at once.
+    ``reads_target`` is the version of this table from which constants among them were computed.
 
     Example:
         >>> Update("/data/flights", {"dep_delay": "dep_delay + 1"}, where).run(engine).rows
@@ -35,6 +36,7 @@ class Update(SecretFree):
     assignments: Mapping[str, Any]
     where: Condition = EVERY_ROW
     storage_options: Mapping[str, str] | None = None
+    reads_target: int | None = None
 
     @watch("UPDATE")
     @rerunnable
@@ -47,7 +49,7 @@ class Update(SecretFree):
         """
         engine, base = require_engine(engine, self), context.snapshot(open_log(self.table, self.storage_options))
         change = Change("UPDATE", self.where, self._resolve_assignments(base), {"predicate": self.where.text})
-        outcome = run_change(change, base, engine, context)
+        outcome = run_change(change, base, engine, context, self.reads_target)
         compact_after(outcome.committed, base, Log(base.store), engine, context.runtime)
         return outcome
 
