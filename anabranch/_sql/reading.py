@@ -150,7 +150,13 @@ def _with_in_subqueries(r: Reader, ctes: tuple[int, int]) -> Statement | None:
     return entry.grammar(moved)
 
 
+def _inserts_behind_with(r: Reader, ctes: tuple[int, int]) -> Statement | None:
+    """Parse ``FROM … INSERT …`` behind WITH; the INSERTs take the WITH with their FROM."""
+    return row_parser.inserts(r)
+
+
 _WITH_GRAMMARS: dict[str, Callable[[Reader, tuple[int, int]], Statement | None]] = {
+    "FROM": _inserts_behind_with,
     "INSERT": row_parser.insert,
     "MERGE": row_parser.merge,
     "DELETE": _with_in_subqueries,

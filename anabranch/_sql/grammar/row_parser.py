@@ -293,7 +293,7 @@ def _rows(r: Reader, ctes: tuple[int, int] | None, end: int) -> tuple[Query, tup
 
 
 def inserts(r: Reader) -> MultiInsert | None:
-    """Parse ``FROM … INSERT … SELECT … [INSERT …]``, after FROM, as separate INSERTs with a query of that FROM each.
+    """Parse ``[WITH …] FROM … INSERT … SELECT … [INSERT …]``, after FROM, as INSERTs with a query of that FROM each.
 
     Raises:
         NotBuilt: only some of the tables are Delta tables.

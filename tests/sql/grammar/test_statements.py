@@ -376,6 +376,14 @@ def test_a_with_before_an_update_goes_into_each_subquery_with_its_parameters() -
     assert (by_place.values[0][1].text, by_place.where.text) == ("8", found.where.text)
 
 
+def test_a_with_before_from_and_inserts_belongs_to_each() -> None:
+    found = parsed("WITH s AS (SELECT 1 AS a) FROM s INSERT INTO @T SELECT a INSERT OVERWRITE @S SELECT a WHERE a > 1")
+    queries = [insert.query.text for insert in found.inserts]
+    head = "WITH s AS (SELECT 1 AS a) FROM s"
+    assert queries == [f"{head} SELECT a", f"{head} SELECT a WHERE a > 1"]
+    assert parsed("WITH s AS (SELECT 1 AS a) FROM s SELECT a") is None
+
+
 def test_a_with_before_a_change_of_no_delta_table_is_left_to_spark() -> None:
     assert parsed("WITH x AS (SELECT 1 AS b) DELETE FROM names WHERE a IN (TABLE x)") is None
 

@@ -186,7 +186,7 @@ def test_a_table_is_made_of_any_query(query: str) -> None:
         "EXPLAIN CREATE TABLE n USING delta AS SELECT 1 AS a",
         "CREATE OR REPLACE TEMPORARY FUNCTION f() RETURNS INT RETURN SELECT max(a) FROM t",
         "FROM t INSERT INTO other SELECT a INSERT OVERWRITE TABLE db.t SELECT b",
-        "WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a",
+        "WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a INSERT INTO other SELECT a",
         "CREATE TABLE IF NOT EXISTS n LIKE t USING parquet",
     ],
 )
