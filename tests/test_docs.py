@@ -310,13 +310,6 @@ def test_every_method_of_a_table_is_documented_or_listed_as_a_limit() -> None:
     assert "hadoopConf" in limits
 
 
-def test_every_option_that_is_refused_until_later_is_listed_as_a_limit() -> None:
-    from anabranch.commands.options import UNSUPPORTED
-
-    found = {word.lower() for word in on_pages("limits.md")}
-    assert found >= set(UNSUPPORTED)
-
-
 def test_every_command_of_the_command_line_is_documented() -> None:
     commands = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
     assert commands <= on_pages("verbs", "index.md")

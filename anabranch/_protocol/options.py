@@ -75,7 +75,8 @@ OPTIONS: tuple[Option, ...] = (
               "modifiedBefore", "modifiedAfter", "basePath"),
     *_refused(_READS, "a file that is missing or damaged is an error", "ignoreMissingFiles", "ignoreCorruptFiles",
               harmless="false"),
-    *_refused(_WRITES, "every write declares that it changes data", "dataChange", harmless="true"),
+    *_refused(_WRITES, "nobody checks that rows of a DataFrame are those that are there; OPTIMIZE and REORG move rows "
+              "and declare no change", "dataChange", harmless="true"),
     *_refused(_WRITES, "NULL is a partition like any other", "useNullIntolerantEqualityWithDPO", harmless="false"),
     *_refused(_WRITES, "properties of the table decide it", "writePartitionColumns", harmless="false"),
     *_refused(_WRITES, "files are written in the first version of Parquet's pages", "parquet.writer.version",

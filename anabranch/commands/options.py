@@ -22,7 +22,6 @@ from anabranch.errors.process_state import cache
 _FILE_SYSTEM = ("fs.", "dfs.")
 """Prefixes of the settings of file systems, which apply to Spark and to our own access to a bucket."""
 _HADOOP = "hadoop."
-UNSUPPORTED = ("datachange",)
 _warned = cache("options warned of", 1000)
 
 
@@ -119,12 +118,9 @@ class Options:
             if key.startswith(_FILE_SYSTEM):
                 continue
             documented = options.option(door, key)
-            if key.startswith(_HADOOP) or (
-                documented and documented.treatment is Treatment.REFUSED and key in UNSUPPORTED
-            ):
-                if documented is None or value.lower() != documented.harmless:
-                    raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
-            elif documented is None:
+            if key.startswith(_HADOOP):
+                raise NotBuilt(what=f"the option {name}", instead="See the page on limits in the documentation.")
+            if documented is None:
                 _warn(door, name)
             elif documented.treatment is Treatment.REFUSED and value.lower() != documented.harmless:
                 raise InvalidOption(option=name, value=value, reason=f"{documented.why}.")

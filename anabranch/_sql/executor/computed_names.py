@@ -243,9 +243,11 @@ def _using_values(
     rows = exact_sql(spark, f"SELECT {', '.join(f'({expression})' for expression in texts)}", values)
     for text, value_field in zip(texts, rows.schema, strict=True):
         if isinstance(value_field.dataType, T.TimestampNTZType):
-            raise InvalidOption(
-                option="USING", value=text, reason="TIMESTAMP_NTZ is not supported as the type of a parameter."
+            reason = (
+                "TIMESTAMP_NTZ is not supported as the type of a parameter: pass a text, and write "
+                "CAST(? AS TIMESTAMP_NTZ)."
             )
+            raise InvalidOption(option="USING", value=text, reason=reason)
     (row,) = rows.collect()
     if by_place:
         return list(row)

@@ -400,7 +400,7 @@ def test_bad_writes_are_refused_before_anything_is_visible(sql: SparkSession, pa
         sql.createDataFrame([("a",)], "id string").write.format("delta").mode("append").save(path)
     with pytest.raises(errors.InvalidOption):
         sql.range(1).write.format("delta").mode("append").partitionBy("id").save(path)
-    with pytest.raises(errors.NotBuilt):
+    with pytest.raises(errors.InvalidOption, match="OPTIMIZE and REORG"):
         sql.range(1).write.format("delta").mode("append").option("dataChange", False).save(path)
     with pytest.raises(errors.InvalidProperty):
         sql.range(1).write.format("delta").option("delta.noSuchThing", "1").save(str(tmp_path / "other"))

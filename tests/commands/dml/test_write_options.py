@@ -515,6 +515,6 @@ def test_idempotent_writes_on_spark(spark: Any, table: str) -> None:
     for half in ({"txnAppId": "load"}, {"txnVersion": 4}, {"txnAppId": "load", "txnVersion": "four"}):
         with pytest.raises(errors.InvalidOption):
             rows.write.format("delta").mode("append").options(**half).save(table)
-    with pytest.raises(errors.NotBuilt):
+    with pytest.raises(errors.InvalidOption, match="nobody checks"):
         rows.write.format("delta").mode("append").option("dataChange", "false").save(table)
     assert len(anabranch.history(table)) == 2
