@@ -104,6 +104,20 @@ def test_the_source_is_evaluated_once(world: World) -> None:
     assert world.engine.held == 1  # type: ignore[attr-defined]
 
 
+class EngineOfOneEvaluation(ArrowEngine):
+    """Sees other rows in a source when it holds it than at any other time, as of a random source."""
+
+    def hold(self, source: pa.Table, *args: Any) -> Any:
+        """Holds the rows with the key 2 instead of 1."""
+        return super().hold(pa.table({"id": [2], "x": [22]}, SCHEMA), *args)
+
+
+def test_the_rows_that_are_written_are_those_that_were_matched(tmp_path: Path) -> None:
+    random = World(str(tmp_path / "random"), EngineOfOneEvaluation()).create(ROWS)
+    replace_by_id(random, (1, 11))
+    assert pairs(random) == [(0, 0), (1, 10), (2, 22), (3, 30)]
+
+
 def test_without_a_table_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(errors.NotATable):
         replace_by_id(World(str(tmp_path / "none")), (1, 11))
@@ -213,3 +227,10 @@ def test_the_feed_names_rows_of_a_blind_append_that_it_replaced(tmp_path: Path) 
     rows = [(row["_change_type"], row["x"]) for row in rows_of(ReadChanges(told.path, 3).run())]
     assert sorted(rows) == [("delete", 7), ("delete", 10), ("insert", 11)]
     assert pairs(told) == [(0, 0), (1, 11), (2, 20), (3, 30), (8, 8)]
+
+
+def test_it_runs_again_on_the_rows_of_its_winners_where_the_table_redoes(tmp_path: Path) -> None:
+    again = World(str(tmp_path / "again")).create(ROWS, anabranch_conflictResolution="redo")
+    with at_phase("staged", lambda: again.update("id = 3", id=1)):
+        replace_by_id(again, (1, 11))
+    assert pairs(again) == [(0, 0), (1, 11), (2, 20)]
