@@ -199,7 +199,7 @@ BY_ID = [(1, "new"), (2, "old"), (3, "old"), (9, "new"), (None, "new"), (None, "
         "INSERT INTO @T BY NAME REPLACE USING (id) SELECT note, id FROM new_rows",
         "INSERT INTO @T AS t REPLACE ON t.id = s.id (SELECT * FROM new_rows) AS s",
         "INSERT INTO @T t REPLACE ON t.id = new_rows.id SELECT * FROM new_rows",
-        "WITH w AS (SELECT * FROM new_rows) INSERT INTO @T AS t REPLACE ON t.id = w.id SELECT * FROM w",
+        "WITH w AS (SELECT * FROM new_rows) INSERT INTO @T AS t REPLACE ON t.id = s.id (TABLE w) AS s",
         "INSERT INTO @T REPLACE USING (id) VALUES (1, 'new'), (9, 'new'), (NULL, 'new') AS v(id, note)",
     ],
 )
