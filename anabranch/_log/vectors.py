@@ -12,10 +12,10 @@ from pyroaring import BitMap64
 
 from anabranch._log.file_locations import locate_in_store
 from anabranch._protocol.actions import FileRow
-from anabranch._protocol.layout.deletion_vectors import Descriptor, inline, unframe
+from anabranch._protocol.layout.deletion_vectors import Descriptor, UnknownStorage, inline, unframe
 from anabranch._protocol.stats.statistics import num_records
 from anabranch._storage.contract import Store
-from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore
+from anabranch.errors import CorruptLog, CorruptVector, NotFound, UnknownStore, UnsupportedVector
 from anabranch.errors.process_state import cache
 
 KEPT, KEPT_BYTES_EACH = 512, 128 * 1024
@@ -28,16 +28,27 @@ def vector_of(store: Store, file: FileRow) -> BitMap64:
 
     Raises:
         CorruptVector: the vector's bytes are missing, or differ from the log's description.
+        UnsupportedVector: it is stored in a way that is not known here.
         FileOutsideTable: they are on a store that is neither the table's own nor allowed.
     """
-    row = file.get("deletionVector")
-    if row is None:
+    if file.get("deletionVector") is None:
         return BitMap64()
+    return load_vector(store, descriptor_of(store.url, file), file["path"], file.get("stats"))
+
+
+def descriptor_of(table: str, file: FileRow) -> Descriptor:
+    """The descriptor of a file's vector, which it must have.
+
+    Raises:
+        CorruptVector: the descriptor lacks a field.
+        UnsupportedVector: the vector is stored in a way that is not known here.
+    """
     try:
-        descriptor = Descriptor.from_row(row)
+        return Descriptor.from_row(file["deletionVector"])
+    except UnknownStorage as unknown:
+        raise UnsupportedVector(table=table, file=file["path"], storage_type=unknown.storage_type) from None
     except ValueError as error:
-        raise CorruptVector(table=store.url, file=file["path"], reason=f"{error}.") from None
-    return load_vector(store, descriptor, file["path"], file.get("stats"))
+        raise CorruptVector(table=table, file=file["path"], reason=f"{error}.") from None
 
 
 def vectors_of(store: Store, files: pa.Table) -> dict[str, BitMap64]:
@@ -103,5 +114,5 @@ def vector_location(store: Store, descriptor: Descriptor) -> tuple[Store, str]:
     if descriptor.storage_type == "u":
         return store, descriptor.name
     if descriptor.storage_type != "p":
-        raise ValueError(f"the storage type {descriptor.storage_type!r} is unknown")
+        raise ValueError("it is in the log, and not in a file")
     return locate_in_store(store, descriptor.path_or_inline)

@@ -33,6 +33,7 @@
     │   ├── CorruptLog
     │   ├── LiveFilesNotConfirmed
     │   ├── CorruptVector
+    │   ├── UnsupportedVector
     │   ├── FileOutsideTable
     │   ├── InvalidPartitionValue
     │   ├── MissingDataFile
@@ -277,6 +278,7 @@ from anabranch.errors.tables import TableError as TableError
 from anabranch.errors.tables import TimestampAfterLatestCommit as TimestampAfterLatestCommit
 from anabranch.errors.tables import TimestampBeforeEarliestCommit as TimestampBeforeEarliestCommit
 from anabranch.errors.tables import UnsupportedFeature as UnsupportedFeature
+from anabranch.errors.tables import UnsupportedVector as UnsupportedVector
 from anabranch.errors.tables import VersionCleanedUp as VersionCleanedUp
 from anabranch.errors.tables import VersionNotFound as VersionNotFound
 from anabranch.errors.tables import VersionReplaced as VersionReplaced

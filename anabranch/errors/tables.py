@@ -129,6 +129,18 @@ class CorruptVector(TableError):
     template = "The deletion vector of {file} in the table at {table} is damaged: {reason}"
 
 
+class UnsupportedVector(TableError):
+    """A deletion vector is stored in a way that this version of Anabranch does not know; nothing was read."""
+
+    condition = "DELTA_UNSUPPORTED_DELETION_VECTOR"
+    sql_state = "56038"
+    template = (
+        "The deletion vector of {file} in the table at {table} has the storage type {storage_type}, which this version "
+        "of Anabranch does not support: it knows u, p and i. No row of the file was read, and nothing was written or "
+        "removed. Let an engine that supports it rewrite the file (REORG TABLE … APPLY (PURGE)), or read with it."
+    )
+
+
 class FileOutsideTable(TableError):
     """The log names a file on another store, which is not allowed; nothing was opened."""
 

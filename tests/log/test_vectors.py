@@ -94,6 +94,15 @@ def test_a_vector_that_deletes_the_last_row_is_none_too_long(store: Store) -> No
     assert vector_of(store, {**file(descriptor), "stats": "{}"}) == ROWS
 
 
+@pytest.mark.parametrize("storage_type", ["r", "z", "U", ""])
+def test_a_vector_stored_in_an_unknown_way_is_refused_by_file_and_type(store: Store, storage_type: str) -> None:
+    with pytest.raises(errors.UnsupportedVector) as refusal:
+        vector_of(store, file(put(store), storageType=storage_type))
+    assert (refusal.value.file, refusal.value.storage_type) == ("data.parquet", storage_type)
+    assert "REORG TABLE" in str(refusal.value)
+    assert not refusal.value.retryable
+
+
 def test_only_files_with_a_vector_are_in_the_result(store: Store) -> None:
     files = files_table([{"path": "a", "deletionVector": put(store).to_row()}, {"path": "b"}])
     assert vectors_of(store, files) == {"a": ROWS}
@@ -102,7 +111,6 @@ def test_only_files_with_a_vector_are_in_the_result(store: Store) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"storageType": "z"}, "unknown"),
         ({"storageType": None}, "storageType"),
         ({"sizeInBytes": None}, "sizeInBytes"),
         ({"cardinality": None}, "cardinality"),

@@ -26,19 +26,30 @@ COLLATED = (
     "here strings are compared by their bytes."
 )
 """Why a table that has a column with a collation is not written."""
-_GEOSPATIAL = "columns of geometry and geography are not supported."
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
 _COORDINATED = "a coordinator outside the log decides which commit wins."
 _GEOSPATIAL = "the protocol does not say how geometries are stored, and PySpark 4.0 has no type for them."
+_REDIRECTED = "reads and writes of it may have to go to another table, to which it redirects."
+_WRITES_REDIRECTED = "writes of it may have to go to another table, to which it redirects."
+_TREE = "its files are listed in a tree of manifests, which is neither read nor written."
 _ICEBERG = "writes would not keep the files readable as an Iceberg table."
 
 REFUSED: Mapping[str, RefusedFeature] = {
+    "adaptiveMetadata": RefusedFeature(_TREE, True),
+    "adaptiveMetadata-preview": RefusedFeature(_TREE, True),
+    "timestampNanos": RefusedFeature("timestamps with nanoseconds are not supported.", True),
     "geospatial": RefusedFeature(_GEOSPATIAL, True),
     "geospatial-dev": RefusedFeature(_GEOSPATIAL, True),
     "catalogManaged": RefusedFeature(_IN_A_CATALOG, True),
     "catalogOwned-preview": RefusedFeature(_IN_A_CATALOG, True),
     "coordinatedCommits-preview": RefusedFeature(_COORDINATED),
     "managed-commit": RefusedFeature(_COORDINATED),
+    "multiTableTransaction": RefusedFeature("a catalog decides about the commits of several tables at once."),
+    "redirectReaderWriter-preview": RefusedFeature(_REDIRECTED, True),
+    "redirectWriterOnly-preview": RefusedFeature(_WRITES_REDIRECTED),
+    "columnMappingUsageTracking": RefusedFeature(
+        "writers have to record whether a column was ever renamed or dropped, and choose physical names by that."
+    ),
     "icebergWriterCompatV1": RefusedFeature(_ICEBERG),
     "icebergWriterCompatV3": RefusedFeature(_ICEBERG),
 }

@@ -27,6 +27,17 @@ _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+
 _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 
 
+_STORAGE_TYPES = frozenset({"u", "p", "i"})
+
+
+class UnknownStorage(ValueError):
+    """A vector is stored in a way that is not known here, such as ``r`` of the feature `adaptiveMetadata`."""
+
+    def __init__(self, storage_type: str) -> None:
+        super().__init__(f"the storage type {storage_type!r} is unknown")
+        self.storage_type = storage_type
+
+
 @dataclass(frozen=True)
 class Descriptor:
     """The location of a vector: ``u`` by a UUID below the table, ``p`` at an absolute path, ``i`` inline in the log."""
@@ -39,10 +50,14 @@ class Descriptor:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Descriptor:
-        """From the ``deletionVector`` of an action. Raises ValueError: a required field is missing."""
+        """From the ``deletionVector`` of an action. Raises ValueError: a required field is missing. UnknownStorage: it
+        is stored in a way that PROTOCOL.md does not have.
+        """
         for name in ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"):
             if row.get(name) is None:
                 raise ValueError(f"its descriptor has no {name}")
+        if row["storageType"] not in _STORAGE_TYPES:
+            raise UnknownStorage(row["storageType"])
         return cls(row["storageType"], row["pathOrInlineDv"], row["sizeInBytes"], row["cardinality"], row.get("offset"))
 
     def to_row(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pyroaring import BitMap64
 from anabranch._log.commits import Commit
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.vectors import vector_of
+from anabranch._log.vectors import descriptor_of, vector_of
 from anabranch._protocol.actions import DomainMetadata, FileRow, Metadata, Protocol, compact_json, files_table
 from anabranch._protocol.cloning import Copy, plan_deep, plan_shallow
 from anabranch._protocol.features import row_tracking
@@ -350,7 +350,11 @@ class _Cloning:
             raise CloneRefused(source=self._source.table, table=self._table, reason=f"{reason} Take another path.")
 
     def _rows(self) -> list[FileRow]:
+        """The source's files. Raises CorruptVector, UnsupportedVector: it is not known where a vector is."""
         rows: list[FileRow] = self._source.files.to_pylist()
+        for row in rows:
+            if row["deletionVector"] is not None:
+                descriptor_of(self._source.table, row)
         if row_tracking.tracking_columns(self._source.protocol, self._source.metadata) is not None:
             return rows
         return [{**row, "baseRowId": None} for row in rows]  # some may lack theirs: the clone assigns all of them

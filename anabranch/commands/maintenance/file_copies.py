@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 from uuid import UUID
 
 from pyroaring import BitMap64
@@ -16,7 +15,7 @@ from pyroaring import BitMap64
 from anabranch._log.file_locations import allowed_stores, locate_in_store
 from anabranch._log.footers import check_is_parquet
 from anabranch._log.snapshot import Snapshot
-from anabranch._log.vectors import vector_of
+from anabranch._log.vectors import descriptor_of, vector_of
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.cloning import Copy, row_of_copy
 from anabranch._protocol.layout.deletion_vectors import Descriptor, pack
@@ -86,7 +85,7 @@ def check_files_exist(source: Snapshot, target: Store, files: Sequence[FileRow])
         CorruptLog: a path is invalid. FileOutsideTable: a file lies on a store that is not allowed.
     """
     sizes: dict[str, int | None] = {row["path"]: row["size"] for row in files}
-    vectors = [Descriptor.from_row(row["deletionVector"]) for row in files if row["deletionVector"] is not None]
+    vectors = [descriptor_of(target.url, row) for row in files if row["deletionVector"] is not None]
     sizes |= {vector.path_or_inline: None for vector in vectors if vector.storage_type == "p"}
     for path in sizes:
         locate_file(target.url, path, allowed_stores(target))  # the target's readers will check the same
@@ -164,10 +163,9 @@ def _batches(source: Snapshot, copies: Sequence[Copy], inline: dict[int, Descrip
     batch: dict[int, BitMap64] = {}
     size = 0
     for number, copy in enumerate(copies):
-        row: dict[str, Any] | None = copy.row["deletionVector"]
-        if row is None:
+        if copy.row["deletionVector"] is None:
             continue
-        descriptor = Descriptor.from_row(row)
+        descriptor = descriptor_of(source.table, copy.row)
         if descriptor.storage_type == "i":
             inline[number] = descriptor
             continue

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from anabranch._log.file_locations import locate_in_store
-from anabranch._log.vectors import vector_location
+from anabranch._log.vectors import descriptor_of, vector_location
 from anabranch._protocol.actions import FileRow
-from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch._storage.contract import Store
 from anabranch._storage.store_settings import bind_context
 from anabranch._transaction.conflict_errors import Conflict
@@ -54,7 +53,8 @@ def find_missing(store: Store, files: pa.Table) -> list[MissingFile]:
 
     Raises:
         StoreError: the store could not look up a name. UnknownStore: a location names no store.
-        CorruptLog, CorruptVector: the log contains an invalid path.
+        CorruptLog, CorruptVector: the log contains an invalid path. UnsupportedVector: a vector is stored in a way that
+            is not known here.
         FileOutsideTable: a file lies on a store that is neither the table's own nor allowed.
     """
     lookup = _Lookup(store)
@@ -95,8 +95,9 @@ class _Lookup:
         row = file.get("deletionVector")
         if row is None or row["storageType"] == "i":
             return None, False
+        descriptor = descriptor_of(self._store.url, file)
         try:
-            vector_store, name = vector_location(self._store, Descriptor.from_row(row))
+            vector_store, name = vector_location(self._store, descriptor)
         except CorruptLog as error:
             raise CorruptVector(table=self._store.url, file=file["path"], reason=error.facts["reason"]) from None
         except ValueError as error:

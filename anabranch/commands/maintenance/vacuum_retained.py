@@ -23,9 +23,9 @@ from anabranch._log.changes import change_files
 from anabranch._log.commits import Commit
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
+from anabranch._log.vectors import descriptor_of
 from anabranch._log.version_timestamps import Timeline, timeline
 from anabranch._protocol.change_feed import FOLDER
-from anabranch._protocol.layout.deletion_vectors import Descriptor
 from anabranch._protocol.layout.paths import is_absolute, plain, store_name
 from anabranch._storage.contract import Entry, Store
 from anabranch._storage.trees import Tree, find_aliased, folders_above
@@ -99,7 +99,7 @@ def tables_around(store: Store, folders: Iterable[str], hidden: HiddenNames, poo
 
 def names_of(table: str, actions: pa.Table) -> set[str]:
     """The names of the data and vector files of these actions, in every possible reading of a path. Raises
-    CorruptVector: a vector's descriptor names no file.
+    CorruptVector: a vector's descriptor names no file. UnsupportedVector: it is not known which file it names.
     """
     paths = actions["path"].to_pylist()
     names = set(paths)
@@ -125,8 +125,8 @@ def _possible_names(path: str) -> Iterator[str]:
 
 
 def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
+    descriptor = descriptor_of(table, row)
     try:
-        descriptor = Descriptor.from_row(row["deletionVector"])
         if descriptor.storage_type == "u":
             yield descriptor.name
         elif descriptor.storage_type == "p":
@@ -143,7 +143,7 @@ def names_to_keep(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: 
     was wrong, and their times come from the writer's clock. So the commits are read as well.
 
     Raises:
-        CorruptVector, CorruptLog: the files to keep cannot be determined.
+        CorruptVector, UnsupportedVector, CorruptLog: the files to keep cannot be determined.
     """
     stones = snapshot.tombstones
     retained = pc.fill_null(pc.greater_equal(stones["deletionTimestamp"], cutoff_ms), True)
@@ -240,9 +240,8 @@ def find_removed_files(table: str, commit: Commit) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for row in commit.removes.select(["path", "size", "deletionVector"]).to_pylist():
         sizes[row["path"]] = row["size"] or 0
-        vector = row["deletionVector"]
-        if vector is not None and Descriptor.from_row(vector).storage_type == "u":
-            sizes[Descriptor.from_row(vector).name] = 0
+        if row["deletionVector"] is not None and (vector := descriptor_of(table, row)).storage_type == "u":
+            sizes[vector.name] = 0
     sizes |= dict.fromkeys(change_data_of(commit), 0)
     names = ((_inside(table, path), size) for path, size in sizes.items())
     return {name: size for name, size in names if name is not None}

@@ -283,6 +283,73 @@ def test_a_vector_s_path_that_is_none_is_a_typed_error_at_every_door(path: str, 
         assert not open_log(str(tmp_path / f"t{number}-copy")).exists()
 
 
+# -- vectors that are stored in an unknown way -------------------------------------------------------------------------
+
+
+def marked_in_a_new_way(table: Path, storage_type: str = "r") -> World:
+    """A table of one file, whose vector lies in the table's folder at a path that only a newer engine understands."""
+    vector = {**vector_at("vectors/v.bin"), "storageType": storage_type}
+    put_commit(table, 0, WITH_VECTORS, metadata(), put_rows(table, "a.parquet", ROWS, deletionVector=vector))
+    return World(str(table))
+
+
+@pytest.mark.parametrize("door", [each for each in DOORS if each not in ("optimize", "generate")])
+@pytest.mark.parametrize("storage_type", ["r", "x"])
+def test_a_vector_of_an_unknown_storage_type_is_refused_at_every_door(
+    door: str, storage_type: str, tmp_path: Path
+) -> None:
+    world = marked_in_a_new_way(tmp_path / "t", storage_type)
+    with pytest.raises(errors.UnsupportedVector) as refusal:
+        DOORS[door](world)
+    assert (refusal.value.file, refusal.value.storage_type) == ("a.parquet", storage_type)
+    assert os.listdir(tmp_path / "t" / "_delta_log") == [f"{0:020d}.json"]
+    assert not Path(f"{world.path}-copy").exists() or not open_log(f"{world.path}-copy").exists()
+
+
+def test_optimize_packs_no_file_whose_vector_it_cannot_read(tmp_path: Path) -> None:
+    world = marked_in_a_new_way(tmp_path / "t")
+    put_commit(tmp_path / "t", 1, put_rows(world.path, "b.parquet", ROWS), put_rows(world.path, "c.parquet", ROWS))
+    with pytest.raises(errors.UnsupportedVector):
+        world.optimize("id")
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("lite", [False, True])
+def test_vacuum_deletes_nothing_where_it_does_not_know_which_file_a_vector_is(
+    removed: bool, lite: bool, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    marked_in_a_new_way(table)
+    (table / "vectors").mkdir()
+    orphan, vector = table / "orphan.parquet", table / "vectors" / "v.bin"
+    for each in (orphan, vector):
+        each.write_bytes(b"x" * 40)
+        os.utime(each, (time.time() - 40 * 86400,) * 2)
+    if removed:
+        gone = {**vector_at("vectors/v.bin"), "storageType": "r"}
+        put_commit(table, 1, remove("a.parquet", deletionVector=gone, deletionTimestamp=int(time.time() * 1000)))
+    with pytest.raises(errors.UnsupportedVector):
+        Vacuum(str(table), retention_hours=0, lite=lite, check_retention=False).run()
+    assert orphan.exists()
+    assert vector.exists()
+
+
+def test_check_names_the_file_whose_vector_is_stored_in_an_unknown_way(tmp_path: Path) -> None:
+    world = marked_in_a_new_way(tmp_path / "t")
+    found = anabranch.check(world.path, deep=True).findings
+    assert any("a.parquet" in str(each) and "storage type r" in str(each) for each in found)
+
+
+def test_the_feed_of_changes_refuses_a_vector_stored_in_an_unknown_way(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    file = put_rows(table, "a.parquet", ROWS)
+    put_commit(table, 0, WITH_VECTORS, metadata(**{"delta.enableChangeDataFeed": "true"}), file)
+    marked = {**file["add"], "deletionVector": {**vector_at("vectors/v.bin"), "storageType": "r"}}
+    put_commit(table, 1, remove("a.parquet"), {"add": marked})
+    with pytest.raises(errors.UnsupportedVector):
+        ReadChanges(str(table), 1).run()
+
+
 # -- nothing is deleted outside ----------------------------------------------------------------------------------------
 
 

@@ -158,6 +158,26 @@ def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_bin
     assert feature not in {each.name for each in KNOWN}
 
 
+@pytest.mark.parametrize(
+    ("feature", "reads"),
+    [
+        ("adaptiveMetadata", False),
+        ("adaptiveMetadata-preview", False),
+        ("timestampNanos", False),
+        ("geospatial-dev", False),
+        ("redirectReaderWriter-preview", False),
+        ("redirectWriterOnly-preview", True),
+        ("multiTableTransaction", True),
+        ("columnMappingUsageTracking", True),
+        ("coordinatedCommits-preview", True),
+        ("icebergWriterCompatV1", True),
+    ],
+)
+def test_features_of_proposals_and_previews_bind_whom_their_authors_say(feature: str, reads: bool) -> None:
+    """Source: protocol_rfcs, and the lists of features of delta-spark and Delta Kernel."""
+    assert REFUSED[feature].binds_readers != reads
+
+
 @pytest.mark.parametrize("name", ["typeWidening", "variantType", "variantShredding"])
 @pytest.mark.parametrize("preview", ["", "-preview"])
 def test_widening_and_variants_are_read_and_written_under_both_names(name: str, preview: str) -> None:
