@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch._protocol.actions import FileRow
-from anabranch._protocol.layout.deletion_vectors import Descriptor
+from anabranch._protocol.layout.deletion_vectors import Descriptor, vector_id
 from anabranch._protocol.layout.paths import absolute, encode, store_name
 from anabranch.errors.secrets import without_secrets
 
@@ -138,7 +138,7 @@ def row_of_copy(copy: Copy, path: str, modified_ms: int, vector: Descriptor | No
     tags = {
         **(copy.row["tags"] or {}),
         CLONED_FROM: copy.row["path"],
-        CLONED_VECTOR: _vector_id(copy.row),
+        CLONED_VECTOR: vector_id(copy.row),
         CLONED_TIME: str(copy.row["modificationTime"]),
         OWN_VECTOR: "" if vector is None else vector.unique_id,
     }
@@ -152,7 +152,7 @@ def _has_vector_of_source(had: FileRow, row: FileRow) -> bool:
     """
     if _is_same_vector(had, row):
         return True
-    return _vector_id(row) == _tag(had, CLONED_VECTOR) and _vector_id(had) == _tag(had, OWN_VECTOR)
+    return vector_id(row) == _tag(had, CLONED_VECTOR) and vector_id(had) == _tag(had, OWN_VECTOR)
 
 
 def _is_copy(row: FileRow, present: FileRow) -> bool:
@@ -166,12 +166,7 @@ def _facts(row: FileRow) -> tuple[Any, ...]:
 
 
 def _is_same_vector(row: FileRow, present: FileRow) -> bool:
-    return _vector_id(row) == _vector_id(present)
-
-
-def _vector_id(row: FileRow) -> str:
-    vector = row.get("deletionVector")
-    return "" if vector is None else Descriptor.from_row(vector).unique_id
+    return vector_id(row) == vector_id(present)
 
 
 def _tag(row: FileRow, name: str) -> str:

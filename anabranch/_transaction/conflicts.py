@@ -86,9 +86,11 @@ class Verdict:
     moves: Sequence[Relocation] = ()
 
 
-def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -> Verdict:
+def judge(
+    ours: Transaction, window: Sequence[Commit], handler: RebaseHandler, proven: Sequence[Relocation] = ()
+) -> Verdict:
     """Judge ours against all winners since the version that it stands behind, oldest first; where winners moved rows,
-    up to the first of them.
+    up to the first of them. ``proven`` are those among them that record no moves, and are known to have moved rows.
     """
     for winner in window:
         for rule in HEAD_RULES:
@@ -101,7 +103,7 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
         return Verdict(Clear(), (), NO_EFFECT)  # an insert that read nothing cannot conflict, at any level
     is_relocation = ours.changes.groups is not None
     followed = window if is_relocation else window[: count_winners_to_follow(ours, window)]
-    moves = () if is_relocation else relocations_in(window)
+    moves = () if is_relocation else _in_order(relocations_in(window), proven)
     behind = [winner for winner in followed if not moves or winner.version < moves[0].winner.version]
     paths = ours.touched_paths | ours.changes.recommits | (ours.reads.files if ours.reads else frozenset())
     net = net_effect(behind, paths)
@@ -109,6 +111,10 @@ def judge(ours: Transaction, window: Sequence[Commit], handler: RebaseHandler) -
     if not isinstance(outcome, Conflict) and (conflict := _find_concurrent_writer(ours, window)):
         outcome = conflict
     return Verdict(outcome, behind, net, followed[-1].version if followed else -1, moves)
+
+
+def _in_order(recorded: Sequence[Relocation], proven: Sequence[Relocation]) -> Sequence[Relocation]:
+    return sorted([*recorded, *proven], key=lambda relocation: relocation.winner.version)
 
 
 def _find_concurrent_writer(ours: Transaction, window: Sequence[Commit]) -> Conflict | None:

@@ -18,18 +18,27 @@ import pyarrow.compute as pc
 from anabranch._log.commits import Commit
 from anabranch._log.log import Log
 from anabranch._log.positions import LogPosition
-from anabranch._log.row_lineage import origins_of
+from anabranch._log.row_lineage import RowIds, origins_of, row_ids_of
 from anabranch._protocol.actions import FileRow
+from anabranch._protocol.features import row_tracking
+from anabranch._protocol.features.row_tracking import HiddenColumns
 from anabranch._protocol.properties import Properties
 from anabranch._protocol.rules.identity import keep_assigned_values
 from anabranch._protocol.stats.statistics import num_records, with_num_records
 from anabranch._transaction.conflict_errors import Conflict
-from anabranch._transaction.conflicts import Clear, Redo, Verdict, judge
+from anabranch._transaction.conflicts import Clear, Redo, Verdict, judge, uses_row_rules
 from anabranch._transaction.fence import Fence, StagedFileMissing
+from anabranch._transaction.foreign_moves import may_have_moved, prove_moves
 from anabranch._transaction.phases import reach
 from anabranch._transaction.rebase_handler import FileGuard, RebaseHandler
 from anabranch._transaction.rebase_limits import BoundedHandler, Bounds, Exceeded
-from anabranch._transaction.relocation import Loaders, Relocation, follow_relocation, rebase_relocation
+from anabranch._transaction.relocation import (
+    Loaders,
+    Relocation,
+    follow_relocation,
+    rebase_relocation,
+    relocation_of,
+)
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import ReadSet, Source, Transaction
 from anabranch.errors import (
@@ -86,6 +95,7 @@ class Rebase:
         self._guard = handler if isinstance(handler, FileGuard) else None
         self._fence = Fence(log.store, runtime)
         self._cached_origins = lru_cache(_CACHED_ORIGINS)(lambda path: origins_of(log.store, path))
+        self._proofs: dict[int, Relocation | None] = {}
         self._loaders = Loaders(self._handler.vector, self._origins)
 
     @property
@@ -169,12 +179,13 @@ class Rebase:
         """
         verdict = self._judge(self.placed.logical, window)
         reach("checked")
-        placed = self._carry_over(self.placed.logical, verdict)
-        for relocation in verdict.moves:
+        placed, moves = self._carry_over(self.placed.logical, verdict), list(verdict.moves)
+        while moves:
+            relocation = moves.pop(0)
             if relocation.winner.version <= verdict.must_follow:
                 ours = self._follow_relocation(placed.logical, relocation)
                 verdict = self._judge(ours, ours.position.rest_of(window))
-                placed = self._carry_over(ours, verdict)
+                placed, moves = self._carry_over(ours, verdict), list(verdict.moves)
             elif placed.logical.refers_to_rows:
                 placed = placed.before(self._follow_relocation(placed.physical, relocation))
         self.placed = placed
@@ -182,12 +193,34 @@ class Rebase:
     def _judge(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
         try:
             with self._handler.count_time():
-                return judge(ours, window, self._handler)
+                return judge(ours, window, self._handler, self._find_foreign_moves(ours, window))
         except (ExecutionFailed, NeedsSpark) as error:
             # the condition cannot be evaluated on a winner's rows, so these may matter
             reason = f"the winners' rows could not be judged: {error.message}"
             conflict = Conflict(ConcurrentWriteException, "PREDICATES_NEED_REWRITE", reason, window[-1])
             raise self.error(conflict) from error
+
+    def _find_foreign_moves(self, ours: Transaction, window: Sequence[Commit]) -> Sequence[Relocation]:
+        """The winners that moved rows of ours and do not record it, as far as row ids prove it."""
+        base = ours.base
+        hidden = None if base is None else row_tracking.tracking_columns(base.protocol, base.metadata)
+        if base is None or hidden is None or ours.changes.groups is not None or not base.properties.vectors:
+            return ()
+        paths = _addressed_paths(ours)
+        candidates = (winner for winner in window if may_have_moved(ours, winner, paths))
+        proofs = (self._prove(winner, hidden) for winner in candidates if relocation_of(winner) is None)
+        return [relocation for relocation in proofs if relocation is not None]
+
+    def _prove(self, winner: Commit, hidden: HiddenColumns) -> Relocation | None:
+        """A winner as a relocation by its row ids; remembered, since a window may be judged repeatedly."""
+        if winner.version not in self._proofs:
+
+            def read(file: FileRow, most_rows: int) -> RowIds:
+                self._handler.check_time()
+                return row_ids_of(self._log.store, file, hidden, most_rows)
+
+            self._proofs[winner.version] = prove_moves(winner, read, self._handler.vector)
+        return self._proofs[winner.version]
 
     def _carry_over(self, ours: Transaction, verdict: Verdict) -> Placed:
         if isinstance(verdict.outcome, Conflict):
@@ -220,6 +253,14 @@ class Rebase:
         """The origins of moved rows, if there is time to read them; cached for the next look."""
         self._handler.check_time()
         return self._cached_origins(path)
+
+
+def _addressed_paths(ours: Transaction) -> frozenset[str]:
+    """The files in which ours refers to rows; where it is judged by files, all that it read."""
+    if ours.reads is None:
+        return ours.touched_paths
+    read = frozenset(ours.reads.matched) if uses_row_rules(ours) else ours.reads.files
+    return ours.touched_paths | read
 
 
 def _bounds(ours: Transaction) -> Bounds:

@@ -12,7 +12,7 @@ Source: beyond the documented matrix, which promises this of OPTIMIZE without ZO
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from anabranch._log.commits import Commit
 from anabranch._protocol.actions import FILES, FileRow
 from anabranch._protocol.features import row_tracking
 from anabranch._protocol.layout import moves
+from anabranch._protocol.layout.deletion_vectors import vector_id
 from anabranch._protocol.layout.file_sets import Marks, union_of
 from anabranch._protocol.layout.moves import Group, Origin, RowsNotLocated
 from anabranch._protocol.stats.statistics import num_records
@@ -48,12 +49,23 @@ class Loaders:
 @dataclass(frozen=True)
 class Relocation:
     """A winner that moved rows and did nothing else; ``left`` are the paths that it removed. (A source of its groups
-    that is not among them was already empty.)
+    that is not among them was already empty.) ``origins`` are those that no file of the winner's records, by their name
+    in an output.
     """
 
     winner: Commit
     groups: tuple[Group, ...]
     left: frozenset[str]
+    origins: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the winner itself records where the rows went."""
+        return not self.origins
+
+    def loaders(self, loaders: Loaders) -> Loaders:
+        """The loaders, which find its own origins too."""
+        return loaders if self.is_recorded else replace(loaders, origins=self.origins.__getitem__)
 
 
 def relocation_of(winner: Commit) -> Relocation | None:
@@ -75,8 +87,7 @@ _known = per_object("moves of winners")
 
 def _relocation(winner: Commit) -> Relocation | None:
     text = tags_of(winner).get(moves.TAG)
-    other_domains = {domain.domain for domain in winner.head.domains} - {row_tracking.DOMAIN}
-    if not isinstance(text, str) or other_domains or winner.has_change_feed or not winner.head.kinds <= _KINDS:
+    if not isinstance(text, str) or not touches_only_files(winner):
         return None
     try:
         groups = moves.from_text(text)
@@ -84,6 +95,17 @@ def _relocation(winner: Commit) -> Relocation | None:
         return None
     removed = frozenset(winner.removes["path"].to_pylist())
     return Relocation(winner, groups, removed) if only_moves(winner, groups) else None
+
+
+def touches_only_files(winner: Commit) -> bool:
+    """Whether a winner adds and removes files and changes nothing else of the table but the mark of row ids."""
+    other_domains = {domain.domain for domain in winner.head.domains} - {row_tracking.DOMAIN}
+    return not other_domains and not winner.has_change_feed and winner.head.kinds <= _KINDS
+
+
+def states_no_change(winner: Commit) -> bool:
+    """Whether each file action of a winner states that it changes no data."""
+    return not any(pc.any(pc.fill_null(files["dataChange"], True)).as_py() for files in (winner.adds, winner.removes))
 
 
 def only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
@@ -94,11 +116,12 @@ def only_moves(winner: Commit, groups: Sequence[Group]) -> bool:
     are_unique = (
         len(set(sources)) == len(sources) and len(set(outputs)) == len(outputs) and not set(sources) & set(outputs)
     )
-    changes_no_data = not any(
-        pc.any(pc.fill_null(files["dataChange"], True)).as_py() for files in (winner.adds, winner.removes)
-    )
     is_recorded = (
-        are_unique and changes_no_data and bool(removed) and set(removed) <= set(sources) and set(added) <= set(outputs)
+        are_unique
+        and states_no_change(winner)
+        and bool(removed)
+        and set(removed) <= set(sources)
+        and set(added) <= set(outputs)
     )
     return is_recorded and _counts_agree(winner, groups)
 
@@ -129,6 +152,7 @@ def follow_relocation(ours: Transaction, relocation: Relocation, loaders: Loader
     """Ours behind a relocation, with the rows that it marks, removes and reads at their new addresses."""
     if ours.changes.means_files and ours.touched_paths & relocation.left:
         return _conflict(ours, relocation, "rows of files that ours removes were moved to other files")
+    loaders = relocation.loaders(loaders)
     try:
         for group in relocation.groups:
             ours = _follow_group(ours, group, relocation, loaders)
@@ -146,6 +170,8 @@ def _follow_group(ours: Transaction, group: Group, relocation: Relocation, loade
     touched = ours.touched_paths & removed
     if not touched:
         return ours
+    if not relocation.is_recorded:
+        _check_removed(ours, group, touched)
     rows = {origin.path: _rows_to_remove(ours, origin, loaders) for origin in group.sources if origin.path in touched}
     located = moves.locate_rows(group, rows, loaders.vector, loaders.origins)
     outputs = {path: _load_output(winner, path, loaders) for path in located}
@@ -153,6 +179,15 @@ def _follow_group(ours: Transaction, group: Group, relocation: Relocation, loade
     marks = {path: positions for path, positions in ours.changes.marks.items() if path not in touched}
     changes = replace(ours.changes, sources={**sources, **outputs}, marks=marks, removes=ours.changes.removes - touched)
     return _delete_rows(replace(ours, changes=changes), located)
+
+
+def _check_removed(ours: Transaction, group: Group, touched: frozenset[str]) -> None:
+    """Raises RowsNotLocated unless the winner removed these files as they were: a ``remove`` with another vector leaves
+    the file in the table (PROTOCOL.md, "Action Reconciliation").
+    """
+    for origin in group.sources:
+        if origin.path in touched and vector_id(ours.changes.sources[origin.path].row) != vector_id(origin.row):
+            raise RowsNotLocated(f"{origin.path} was removed with another deletion vector than it had")
 
 
 def _rows_to_remove(ours: Transaction, origin: Origin, loaders: Loaders) -> BitMap64:

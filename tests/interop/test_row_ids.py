@@ -9,6 +9,8 @@ import pytest
 from anabranch._log.log import forget
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.maintenance.check import check
+from anabranch.errors import DeltaConcurrentModificationException
+from anabranch.testing import at_phase
 from tests.support.delta_spark import DeltaSpark
 from tests.support.readers import deltalake_rows, duckdb_rows, same_rows
 from tests.support.row_ids import TrackedReader, wrong_ids
@@ -98,3 +100,50 @@ def test_a_table_that_they_filled_up_is_one_that_we_know(delta_spark: DeltaSpark
     world.update("id = 2", x=20)
     world.append({"id": 9, "x": 9})
     assert_agreed(delta_spark, world)
+
+
+@pytest.mark.parametrize("by", ["", " ZORDER BY (x)"], ids=["compaction", "zorder"])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_changes_of_ours_follow_their_compaction(
+    delta_spark: DeltaSpark, tmp_path: Path, by: str, partitioned: bool
+) -> None:
+    world = World(table_path(tmp_path))
+    rows = [{"id": i, "x": 9 - i, "p": i % 2} for i in range(10)]
+    world.create(rows[:5], partition_by=("p",) if partitioned else (), delta_enableRowTracking="true")
+    world.append(*rows[5:])
+    world.update("id = 3", x=33)
+    world.delete("id = 4")
+
+    def meanwhile() -> None:
+        delta_spark.sql(f"OPTIMIZE delta.`{world.path}`{by}")
+        forget(world.log.table)
+
+    with at_phase("staged", meanwhile):
+        world.update("id IN (2, 3, 7)", x=70)
+    with at_phase("staged", meanwhile):
+        world.delete("id IN (0, 9)")
+    world.append({"id": 20, "x": 0, "p": 0})
+    with at_phase("put", meanwhile):
+        world.merge([{"id": 1, "x": 10, "p": 1}, {"id": 21, "x": 21, "p": 1}])
+    found = {row["id"]: row["x"] for row in world.rows()}
+    assert found == {1: 10, 2: 70, 3: 70, 5: 4, 6: 3, 7: 70, 8: 1, 20: 0, 21: 21}
+    operations = [world.info(version)["operation"] for version in range(world.version + 1)]
+    assert operations.count("OPTIMIZE") >= 2
+    assert_agreed(delta_spark, world)
+    assert wrong_ids(world.log.store, ("id", "x", "p")) == []
+
+
+def test_without_row_ids_nothing_of_their_compaction_says_where_rows_went(
+    delta_spark: DeltaSpark, tmp_path: Path
+) -> None:
+    world = World(table_path(tmp_path)).create(ROWS[:3])
+    world.append(*ROWS[3:])
+    with (
+        pytest.raises(DeltaConcurrentModificationException),
+        at_phase("staged", lambda: delta_spark.sql(f"OPTIMIZE delta.`{world.path}`")),
+    ):
+        world.delete("id = 1")
+    commit = world.log.read(world.version)
+    assert commit is not None
+    tags = [tags for files in (commit.adds, commit.removes) for tags in files["tags"].to_pylist()]
+    assert not any(name.lower().startswith("compact") for each in tags for name, _ in each or ())

@@ -89,6 +89,12 @@ class Descriptor:
         return self.offset or 0, self.size + 8
 
 
+def vector_id(file: Mapping[str, Any]) -> str:
+    """The `unique_id` of a file's vector, empty if it has none. Raises ValueError: as `Descriptor.from_row`."""
+    row = file.get("deletionVector")
+    return "" if row is None else Descriptor.from_row(row).unique_id
+
+
 def z85_encode(data: bytes) -> str:
     """Z85 of bytes; the length must be a multiple of 4."""
     return base64.b85encode(data).translate(_TO_Z85).decode()
