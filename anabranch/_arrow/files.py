@@ -142,7 +142,7 @@ def _writer(sink: Any, task: Mapping[str, Any]) -> pq.ParquetWriter:
         sink,
         task["wanted"],
         version="2.6",
-        data_page_version="1.0",
+        data_page_version=task.get("pages", "1.0"),
         compression=codec,
         compression_level=_LEVELS.get(codec),
         use_dictionary=True,

@@ -107,6 +107,7 @@ def task_of(site: Site, number: int, files: FileSet, folder: str, says: Mapping[
         "wanted": _nullable(file_schema(_stored_schema(files))),
         "hidden": None if tracked is None else (tracked.row_id, tracked.commit_version),
         "codec": files.rules.compression,
+        "pages": files.rules.pages,
         "group_bytes": GROUP_BYTES,
         "says": {**says, **nan_free_metadata(_floats(files))},
     }

@@ -48,6 +48,7 @@ class Shape:
     Attributes:
         names: physical names of columns with the logical ones.
         codec: compression codec.
+        pages: version of data pages.
         says: further key-value metadata of footers.
         materialised: whether files also hold partition columns.
         most_rows: maximum number of rows of a file; None: unlimited.
@@ -58,13 +59,14 @@ class Shape:
     says: Mapping[str, str] = field(default_factory=dict)
     materialised: bool = False
     most_rows: int | None = None
+    pages: str = "1.0"
 
 
 def shape_of(files: FileSet, says: Mapping[str, str]) -> Shape:
     """How rows with the columns of a file set are stored in its table's files."""
     names = {column.physical_name: column.name for column in files.schema}
     rules = files.rules
-    return Shape(names, rules.compression, says, rules.materialised, rules.most_rows)
+    return Shape(names, rules.compression, says, rules.materialised, rules.most_rows, rules.pages)
 
 
 @contextmanager
@@ -225,7 +227,8 @@ def check_folders(texts: Mapping[str, pa.Array]) -> None:
 
 def _put_one(store: Store, folder: str, rows: pa.Table, shape: Shape, names: list[str]) -> WrittenFile:
     nan_free_names = [shape.names[path] for path in nan_free(rows) if isinstance(path, str)]
-    data = parquet_bytes(rows.replace_schema_metadata({**shape.says, **nan_free_metadata(nan_free_names)}), shape.codec)
+    said = rows.replace_schema_metadata({**shape.says, **nan_free_metadata(nan_free_names)})
+    data = parquet_bytes(said, shape.codec, shape.pages)
     name = f"{folder}/part-00000-{uuid4()}-c000.{shape.codec}.parquet"
     names.append(name)  # first, because even a put that fails may leave something
     store.put(name, data)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from anabranch._protocol.property_values import boolean, choice, interval_ms, natural
+from anabranch._protocol.property_values import boolean, interval_ms, natural
 
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 
@@ -71,13 +71,6 @@ INACTIVE: tuple[InactiveProperty, ...] = (
         "false",
         Treatment.KEPT,
         "it concerns tables converted from Iceberg",
-    ),
-    InactiveProperty(
-        "delta.parquet.format.version",
-        choice("1.0.0"),
-        "1.0.0",
-        Treatment.REFUSED,
-        "files are written in the first version of Parquet's pages",
     ),
     InactiveProperty(
         "delta.enableChangeDataCapture",

@@ -48,7 +48,7 @@ WrittenFiles: TypeAlias = Sequence[WrittenFile] | None
 """The written files; None if only a folder listing shows them, because Spark wrote them."""
 
 
-def parquet_bytes(rows: pa.Table, codec: str = DEFAULT_CODEC) -> bytes:
+def parquet_bytes(rows: pa.Table, codec: str = DEFAULT_CODEC, pages: str = "1.0") -> bytes:
     """Rows as one Parquet file; a column with a NaN gets no bounds, since Spark would skip its row by them."""
     sink = io.BytesIO()
     leaves = [leaf for name in rows.column_names for leaf in _leaves_of(name, rows[name])]
@@ -56,6 +56,7 @@ def parquet_bytes(rows: pa.Table, codec: str = DEFAULT_CODEC) -> bytes:
         rows,
         sink,
         **arrow_options(codec),
+        data_page_version=pages,
         coerce_timestamps="us",
         allow_truncated_timestamps=True,
         write_statistics=_leaves_without_nan(leaves),

@@ -31,7 +31,13 @@ from anabranch._protocol.property_values import (
     positive,
     size_or_none,
 )
-from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, OPTIMIZED_PROPERTY, is_constraint
+from anabranch._protocol.rules.table_rules import (
+    CONSTRAINT_PREFIX,
+    OPTIMIZED_PROPERTY,
+    PAGES_PROPERTY,
+    is_constraint,
+    parse_pages,
+)
 from anabranch._protocol.schema.column_mapping import BY_ID, BY_NAME, ICEBERG_V2, ICEBERG_V3, MODE, UNMAPPED
 from anabranch._protocol.schema.keys import check_key, is_key
 from anabranch._protocol.schema.leaves import STATS_COLUMNS, column_list
@@ -91,6 +97,7 @@ HONOURED: Mapping[str, tuple[Callable[[str], Any], str]] = {
     MODE: (choice(UNMAPPED, BY_NAME, BY_ID), UNMAPPED),
     "delta.checkpoint.writeStatsAsStruct": (boolean, "false"),
     CODEC_PROPERTY: (parse_codec, DEFAULT_CODEC),
+    PAGES_PROPERTY: (parse_pages, "1.0.0"),
     "delta.randomizeFilePrefixes": (boolean, "false"),
     "delta.randomPrefixLength": (positive, "2"),
     "delta.setTransactionRetentionDuration": (interval_or_none, ""),

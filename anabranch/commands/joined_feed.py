@@ -212,9 +212,9 @@ def _write(
     changes: Iterable[tuple[tuple[tuple[str, str | None], ...], pa.Table]], base: Snapshot, job: Job
 ) -> Iterator[Mapping[str, Any]]:
     """Write a file of change data for each partition."""
-    codec, folder = rules_of(base.metadata).compression, f"{FOLDER}/{job.folder}/{job.next_part()}"
+    rules, folder = rules_of(base.metadata), f"{FOLDER}/{job.folder}/{job.next_part()}"
     for number, (partition, rows) in enumerate(changes):
-        name = f"{folder}/part-{number:05d}-{job.id}.{codec}.parquet"
-        data = parquet_bytes(rows, codec)
+        name = f"{folder}/part-{number:05d}-{job.id}.{rules.compression}.parquet"
+        data = parquet_bytes(rows, rules.compression, rules.pages)
         base.store.put(name, data)
         yield {"path": encode(name), "partitionValues": list(partition), "size": len(data), "modificationTime": 0}

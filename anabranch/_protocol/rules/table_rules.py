@@ -18,7 +18,7 @@ from anabranch._protocol.materialised_partitions import materialises
 from anabranch._protocol.schema.column_mapping import numbers_inside
 from anabranch._protocol.schema.lengths import Inside, Step
 from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct, parse_schema
-from anabranch.errors import InvalidSchema
+from anabranch.errors import InvalidProperty, InvalidSchema
 from anabranch.errors.process_state import memo
 
 CONSTRAINT_PREFIX = "delta.constraints."
@@ -80,6 +80,7 @@ class Rules:
     Attributes:
         defaults: column -> the SQL text of its value if rows lack it.
         codec: the compression of the files as the table, the command or the session words it, maybe an unknown one.
+        parquet_version: the version of the Parquet format, as the table states it; only writers go by it.
         materialised: whether files also contain the partition columns, after the others.
         numbered_inside: whether files have field ids for elements, keys and values too.
         optimized: whether to write few files rather than one per task of an engine.
@@ -94,6 +95,7 @@ class Rules:
     generated: tuple[Generated, ...] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
     codec: str = DEFAULT_CODEC
+    parquet_version: str = "1.0.0"
     materialised: bool = False
     numbered_inside: bool = False
     optimized: bool = False
@@ -112,6 +114,11 @@ class Rules:
         """The codec of new files, by Spark's name. Raises InvalidProperty: it is unknown, so none can be written."""
         return parse_codec(self.codec)
 
+    @property
+    def pages(self) -> str:
+        """The version of the data pages of files. Raises InvalidProperty: the table states none that is known."""
+        return parse_pages(self.parquet_version)
+
 
 NONE = Rules()
 
@@ -126,12 +133,33 @@ def rules_of(metadata: Metadata, features: Set[str] = frozenset()) -> Rules:
         _rules(metadata.schema_string, constraints),
         optimized=configuration.get(OPTIMIZED_PROPERTY, "").strip().lower() == "true",
         codec=codec_text(configuration),
+        parquet_version=configuration.get(PAGES_PROPERTY, "1.0.0"),
         materialised=materialises(configuration, features),
         numbered_inside=numbers_inside(configuration),
     )
 
 
 OPTIMIZED_PROPERTY = "delta.autoOptimize.optimizeWrite"
+
+
+PAGES_PROPERTY = "delta.parquet.format.version"
+_PAGES_2 = re.compile(r"2\.[0-9]+\.[0-9]+")
+
+
+def parse_pages(text: str) -> str:
+    """The version of data pages for a version of the Parquet format. Raises InvalidProperty: it is no such version.
+
+    Source: PROTOCOL.md, "Table Properties".
+
+    Example:
+        >>> parse_pages("2.12.0")
+        '2.0'
+    """
+    version = text.strip()
+    if version != "1.0.0" and not _PAGES_2.fullmatch(version):
+        reason = "it takes 1.0.0, or 2.x.y with two numbers, such as 2.12.0."
+        raise InvalidProperty(property=PAGES_PROPERTY, value=text, reason=reason)
+    return "1.0" if version == "1.0.0" else "2.0"
 
 
 def is_constraint(key: str) -> bool:

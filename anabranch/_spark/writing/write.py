@@ -294,6 +294,7 @@ def write_files(
     """
     stored_columns, folders = _columns_and_folders(schema, partition_columns, rules)
     writer_options = {**write_options(), **options, "compression": rules.compression}
+    writer_options |= {"parquet.writer.version": "v2"} if rules.pages == "2.0" else {}
     writer_options |= {} if rules.most_rows is None else {"maxRecordsPerFile": str(rules.most_rows)}
     writer = rows.select(*stored_columns).write.mode("append").options(**writer_options)
     with timestamps.in_micros(spark):

@@ -225,7 +225,7 @@ class _ArrowRows(NewRows):
     def _write_one(
         self, name: str, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata, codec: str
     ) -> dict[str, Any]:
-        data = parquet_bytes(to_file_rows(rows, metadata), codec)
+        data = parquet_bytes(to_file_rows(rows, metadata), codec, rules_of(metadata).pages)
         self._put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
         return describe_file(
