@@ -29,7 +29,7 @@ ON: list[tuple[str, Callable[[Row, Row], bool]]] = [
 ]
 DRAWN = 12
 VECTORS = {"delta.enableDeletionVectors": "true"}
-"""Without them delta-spark 4.4.0 raises DELTA_FILE_TO_OVERWRITE_NOT_FOUND where Spark joins by a shuffle."""
+"""Without them delta-spark 4.4.0 raises DELTA_FILE_TO_OVERWRITE_NOT_FOUND in some of the drawn cases."""
 
 
 def drawn_rows(dice: random.Random, note: str) -> list[Row]:
