@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from anabranch._arrow.instants import open_parquet
 from anabranch._log.file_locations import locate_in_store
 from anabranch._log.footers import footer_in, read_tail
 from anabranch._log.row_groups import RowGroups
@@ -76,7 +77,7 @@ def sample_rows(
         footer, group, [names_in_file[column] for column in _in_order(snapshot, first) if column in names_in_file]
     )
     spans = groups.spans([group], affordable)
-    parquet_file = pq.ParquetFile(file_with(store, name, entry.size, spans), metadata=footer)
+    parquet_file = open_parquet(file_with(store, name, entry.size, spans), metadata=footer)
     read = parquet_file.read_row_group(group, columns=affordable, use_threads=False).take(local)
     rows_of_table = map(renaming(read.schema, naming.schema).row, read.to_pylist())
     names = [

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch
-from anabranch.errors import NeedsSpark
+from anabranch.errors import ConcurrentDeleteReadException, NeedsSpark
+from anabranch.testing import at_phase
 
 UTC = pa.timestamp("us", "UTC")
 INSTANTS = [dt.datetime(year, 5, 6, 7, 8, 9, 123_456, dt.UTC) for year in (1, 1500, 1969, 2024, 9999)]
@@ -119,3 +120,14 @@ def test_days_that_the_calendars_count_differently_are_left_to_spark(
     with pytest.raises(NeedsSpark, match="Julian"):
         table.update("id = 2", {"id": "3"})
     assert len(table.history()) == 1
+
+
+def test_a_conflict_shows_old_timestamps_of_96_bits_as_they_are(tmp_path: Path) -> None:
+    """Their nanoseconds would not reach back to them."""
+    table = table_of(tmp_path, rows_of(INSTANTS[1:2]), {}, use_deprecated_int96_timestamps=True)
+    with (
+        at_phase("staged", lambda: table.update("id = 0", {"id": "1"})),
+        pytest.raises(ConcurrentDeleteReadException) as conflict,
+    ):
+        table.delete("year(at) = 1500")
+    assert [row["at"].year for row in conflict.value.facts["samples"]] == [1500]
