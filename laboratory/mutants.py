@@ -82,12 +82,14 @@ def _no_files_but_at_first() -> Callable[..., Any]:
 # -- the cut -----------------------------------------------------------------------------------------------------------
 
 
-def _skipping_every_blind_winner(ours: Transaction, window: Sequence[Commit], handler: Any) -> conflicts.Verdict:
+def _skipping_every_blind_winner(
+    ours: Transaction, window: Sequence[Commit], handler: Any, proven: Sequence[relocating.Relocation] = ()
+) -> conflicts.Verdict:
     """ "Blind appends cannot conflict": all of them are skipped, wherever they stand."""
     if ours.serializable or not window:
-        return _judge(ours, window, handler)
+        return _judge(ours, window, handler, proven)
     seeing = [winner for winner in window if not is_blind_append(winner)]
-    verdict = _judge(ours, seeing, handler)
+    verdict = _judge(ours, seeing, handler, proven)
     return replace(verdict, behind=window) if verdict.behind else verdict
 
 

@@ -22,6 +22,7 @@ OF_A_THREAD = {
     "anabranch/_transaction/open_transaction.py",
     "anabranch/_sql/executor/transaction_statements.py",
     "anabranch/_protocol/session_settings.py",
+    "anabranch/_protocol/compression.py",
     "anabranch/errors/rows.py",
     "anabranch/_storage/store_settings.py",
     "anabranch/commands/rerunning.py",

@@ -9,7 +9,6 @@ Source: Spark's "datetimeRebaseModeInRead" and "int96RebaseModeInRead", and what
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,8 +21,10 @@ from anabranch._protocol.unsupported import Unsupported
 _VERSION = b"org.apache.spark.version"
 _JULIAN = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _GREGORIAN_SINCE = b"3.1.0"
-_SAME_SINCE = pa.scalar(dt.datetime(1900, 1, 2, tzinfo=dt.UTC), pa.timestamp("us", "UTC"))
-"""From then on both calendars, and the zones of both, agree; Spark's tables of differences end a day before."""
+_SAME_SINCE = -2_208_902_400_000_000
+"""The second day of 1900, in microseconds. From then on both calendars, and the zones of both, agree: Spark's tables of
+differences end a day before.
+"""
 
 
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
@@ -41,9 +42,10 @@ def may_count_julian_days(footer: pq.FileMetaData) -> bool:
 
 def refuse_old_days(batch: pa.RecordBatch) -> None:
     """Raises Unsupported if a day or instant is so old that the calendars count it differently."""
+    same_since = pa.scalar(_SAME_SINCE, pa.timestamp("us", "UTC"))
     for column in batch.columns:
         for leaf in leaves_of(column, _is_day_or_instant):
-            if pc.any(pc.less(leaf, _SAME_SINCE.cast(leaf.type))).as_py():
+            if pc.any(pc.less(leaf, same_since.cast(leaf.type))).as_py():
                 raise Unsupported("old dates use the Julian calendar")
 
 

@@ -201,8 +201,8 @@ def _run_statement(
         opened.run(following, statement.again)
     except StoreError:
         raise
-    except Exception as error:
-        raise _NotRedone(conflict) from error
+    except Exception:
+        raise _NotRedone(conflict) from None
 
 
 class _NotRedone(Exception):
