@@ -21,6 +21,7 @@ pytestmark = pytest.mark.spark
 SYNTAX, UNRESOLVED = "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN.WITH_SUGGESTION"
 E = errors
 
+NOT_IDENTITY = "DELTA_IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN"
 BAD: list[tuple[str, type[errors.AnabranchError], str, str]] = [
     # wrong clause order, and words that are none
     ("SELEC id FROM @a", E.SqlSyntaxError, SYNTAX, "SELEC"),
@@ -103,7 +104,7 @@ BAD: list[tuple[str, type[errors.AnabranchError], str, str]] = [
     ("ALTER TABLE @a RENAME COLUMN nope TO x", E.InvalidProperty, "DELTA_INVALID_PROPERTY", ""),
     ("ALTER TABLE @a ADD CONSTRAINT c CHECK (nope > 0)", E.RuleRefused, UNRESOLVED, "nope"),
     ("ALTER TABLE @a REPLACE COLUMNS (id BIGINT, other INT)", E.InvalidOption, "INVALID_OPTION", "other"),
-    ("ALTER TABLE @a ALTER COLUMN s SYNC IDENTITY", E.InvalidOption, "INVALID_OPTION", "s"),
+    ("ALTER TABLE @a ALTER COLUMN s SYNC IDENTITY", E.InvalidOption, NOT_IDENTITY, "s"),
     ("OPTIMIZE @a ZORDER BY (nope)", E.InvalidOption, "INVALID_OPTION", "nope"),
     ("OPTIMIZE @a WHERE id = 1", E.InvalidCondition, "INVALID_CONDITION", "id"),
     ("DESCRIBE @a nope", E.UnknownColumn, UNRESOLVED, "nope"),
@@ -116,7 +117,7 @@ BAD: list[tuple[str, type[errors.AnabranchError], str, str]] = [
     ("DELETE FROM @a WHERE 1 / (id - 1) > 0", E.ExecutionFailed, "EXECUTION_FAILED", "1 / (id - 1) > 0"),
     ("UPDATE @a SET day = 1", E.SchemaMismatch, "DELTA_SCHEMA_MISMATCH", "day"),
     ("UPDATE @a SET n = 1", E.SchemaMismatch, "DELTA_SCHEMA_MISMATCH", "n"),
-    ("UPDATE @a SET s = (SELECT 'x')", E.NotBuilt, "NOT_BUILT_YET", ""),
+    ("UPDATE @a AS t SET s = (SELECT max(o.s) FROM @a AS o WHERE o.id = t.id)", E.NotBuilt, "NOT_BUILT_YET", ""),
     ("INSERT INTO @a VALUES (1)", E.SchemaMismatch, "DELTA_SCHEMA_MISMATCH", ""),
     ("INSERT INTO @a (id, day) VALUES (1, true)", E.SchemaMismatch, "DELTA_SCHEMA_MISMATCH", "day"),
     ("INSERT INTO @a (id) VALUES ('abc')", E.ExecutionFailed, "EXECUTION_FAILED", ""),
