@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch._arrow.files import leaves_in
 from anabranch._arrow.instants import open_parquet
 from anabranch._log.file_locations import locate_in_store
 from anabranch._log.footers import footer_in, read_tail
@@ -47,10 +48,9 @@ class DataFile:
         return self.parquet.metadata
 
     @lazy
-    def leaves(self) -> frozenset[str]:
-        """The paths of its leaves."""
-        schema = self.parquet.schema
-        return frozenset(schema.column(at).path for at in range(len(schema)))
+    def leaves(self) -> dict[str, str]:
+        """The paths of its leaves, by those that Spark would give them."""
+        return leaves_in(self.parquet)
 
     def open_row_group(self, group: int, leaves: Sequence[str]) -> pa.NativeFile:
         """Open the file so that these leaves of a row group can be read."""

@@ -297,10 +297,7 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
     With ``members``, a struct may have only some of the file's members and others besides, and numbers in the file may
     be narrower, as before a column was widened.
     """
-    schema = source.schema
-    paths = [schema.column(i).path for i in range(len(schema))]
-    if len(set(paths)) < len(paths):
-        raise Unsupported("a column occurs twice")
+    leaves = leaves_in(source)
     arrow_schema = source.schema_arrow  # built on every access
     names = arrow_schema.names
     by_fold = {name.lower(): name for name in names}
@@ -310,7 +307,7 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
         if field.name.lower() in by_fold:  # else its values are NULL
             if field.name not in names:
                 raise Unsupported("a column has another name")
-            _check_type(arrow_schema.field(field.name).type, field, set(paths), members=members)
+            _check_type(arrow_schema.field(field.name).type, field, leaves.keys(), members=members)
 
 
 def _check_type(file_type: pa.DataType, field: pa.Field, paths: Set[str], *, members: bool) -> None:
@@ -320,8 +317,27 @@ def _check_type(file_type: pa.DataType, field: pa.Field, paths: Set[str], *, mem
         file_type = with_members(file_type, wanted)
     if not set(paths_of(wanted, field.name)) <= paths:
         raise Unsupported("a nested column has another layout")
-    if not (_alike(file_type, wanted) or (members and _is_widened(file_type, wanted))):
+    if not _alike(file_type, wanted, widened=members):
         raise Unsupported("a column has another type")
+
+
+def leaves_in(source: pq.ParquetFile) -> dict[str, str]:
+    """The leaves of a file by the paths that Spark would give them. Lists and maps are told by their structure: other
+    writers, such as delta-rs, give their groups other names. Leaves of another structure are left out.
+
+    Source: Parquet's rules for lists and maps.
+
+    Raises:
+        Unsupported: a column occurs twice.
+    """
+    schema = source.schema
+    paths = [schema.column(i).path for i in range(len(schema))]
+    if len(set(paths)) < len(paths):
+        raise Unsupported("a column occurs twice")
+    own = [path for field in source.schema_arrow for path in paths_of(field.type, field.name)]
+    if len(own) != len(paths):
+        own = paths
+    return {ours: theirs for ours, theirs in zip(own, paths, strict=True) if ours.count(".") == theirs.count(".")}
 
 
 def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
@@ -339,10 +355,15 @@ def paths_of(kind: pa.DataType, path: str) -> Iterator[str]:
 
 
 def _is_widened(file_type: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a file are narrower numbers of the same kind, or integers in a column of decimals, all of which
-    fit into the column.
-    """
+    """Whether values of a file are of a type that may become that of a column, so that all of them fit into it."""
     kinds = pa.types
+    if kinds.is_date32(file_type):
+        return bool(kinds.is_timestamp(wanted) and wanted.tz is None)
+    if kinds.is_decimal128(file_type) and kinds.is_decimal128(wanted):
+        more = wanted.scale - file_type.scale
+        return bool(0 <= more <= wanted.precision - file_type.precision)
+    if kinds.is_signed_integer(file_type) and kinds.is_float64(wanted):
+        return bool(file_type.bit_width <= 32)
     if kinds.is_signed_integer(file_type) and kinds.is_signed_integer(wanted):
         return bool(file_type.bit_width < wanted.bit_width)
     if kinds.is_signed_integer(file_type) and kinds.is_decimal128(wanted):
@@ -350,17 +371,23 @@ def _is_widened(file_type: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(kinds.is_float32(file_type) and kinds.is_float64(wanted))
 
 
-def _alike(file_type: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a file have the column's type, with the same names and order of members."""
+def _alike(file_type: pa.DataType, wanted: pa.DataType, *, widened: bool) -> bool:
+    """Whether values of a file have the column's type, with the same names and order of members; or one that was
+    ``widened`` to it.
+    """
     kinds = pa.types
+    if widened and _is_widened(file_type, wanted):
+        return True
     if kinds.is_struct(wanted):
         same = kinds.is_struct(file_type) and [field.name for field in file_type] == [field.name for field in wanted]
-        return bool(same) and all(_alike(a.type, b.type) for a, b in zip(file_type, wanted, strict=True))
+        return bool(same) and all(
+            _alike(a.type, b.type, widened=widened) for a, b in zip(file_type, wanted, strict=True)
+        )
     if kinds.is_map(wanted):
-        same = kinds.is_map(file_type) and _alike(file_type.key_type, wanted.key_type)
-        return bool(same) and _alike(file_type.item_type, wanted.item_type)
+        same = kinds.is_map(file_type) and _alike(file_type.key_type, wanted.key_type, widened=widened)
+        return bool(same) and _alike(file_type.item_type, wanted.item_type, widened=widened)
     if kinds.is_list(wanted):
-        return bool(kinds.is_list(file_type)) and _alike(file_type.value_type, wanted.value_type)
+        return bool(kinds.is_list(file_type)) and _alike(file_type.value_type, wanted.value_type, widened=widened)
     if kinds.is_timestamp(wanted):
         return are_same_instants(file_type, wanted)
     if kinds.is_duration(wanted) and kinds.is_int64(file_type):  # RFC #7077: no annotation

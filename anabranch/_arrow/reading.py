@@ -177,7 +177,10 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
     first, end = part.first, part.first + part.rows
     present = set(part.file.parquet.schema_arrow.names)
     expected = file_schema(Struct(tuple(field for field in stored if field.physical_name in present)))
-    by_name = {field.name: [*part.file.leaves.intersection(paths_of(field.type, field.name))] for field in expected}
+    found = part.file.leaves
+    by_name = {
+        field.name: [found[path] for path in paths_of(field.type, field.name) if path in found] for field in expected
+    }
     leaves = [path for paths in by_name.values() for path in paths]
     if not by_name:
         yield from _without_columns(part, stored)

@@ -6,12 +6,15 @@ import datetime as dt
 import json
 import threading
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 import anabranch
 from anabranch._arrow import finding
@@ -196,3 +199,45 @@ def test_a_struct_of_which_a_file_has_no_member_is_left_to_spark(tmp_path: Path)
     evolve(tmp_path)
     with pytest.raises(NeedsSpark, match="none of the members of a struct"):
         anabranch.table(tmp_path).to_arrow(["id"], where="v.b IS NULL")
+
+
+def test_lists_and_maps_are_told_by_their_structure_whatever_their_groups_are_called(tmp_path: Path) -> None:
+    """As delta-rs writes them."""
+    write_deltalake(tmp_path, NESTED)
+    [file] = tmp_path.glob("*.parquet")
+    assert "several.list.item.a" in {pq.ParquetFile(file).schema.column(at).path for at in range(8)}
+    table = anabranch.table(tmp_path)
+    assert table.to_arrow().to_pylist() == NESTED.to_pylist()
+    assert table.to_arrow(["several"], where="member.b = 'x'")["several"].to_pylist() == [[{"a": 1, "b": "x"}, None]]
+    table.update("id = 1", {"id": "4"})
+    table.optimize().compact()
+    first, *rest = NESTED.to_pylist()
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == [*rest, {**first, "id": 4}]
+
+
+UTC_LESS = pa.timestamp("us")
+WIDENED: dict[str, tuple[pa.DataType, pa.DataType, Any, Any]] = {
+    "a short as double": (pa.int16(), pa.float64(), -7, -7.0),
+    "an integer as double": (pa.int32(), pa.float64(), 1 << 30, float(1 << 30)),
+    "a decimal": (pa.decimal128(5, 2), pa.decimal128(9, 4), Decimal("-123.45"), Decimal("-123.4500")),
+    "a date as timestamp": (pa.date32(), UTC_LESS, dt.date(1999, 12, 31), dt.datetime(1999, 12, 31)),
+    "a byte as long": (pa.int8(), pa.int64(), -128, -128),
+    "a float as double": (pa.float32(), pa.float64(), 0.5, 0.5),
+}
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["by itself", "in structs of lists"])
+@pytest.mark.parametrize("what", WIDENED)
+def test_values_of_older_files_are_as_wide_as_their_column(tmp_path: Path, what: str, *, inside: bool) -> None:
+    narrow, wide, value, expected = WIDENED[what]
+
+    def rows(kind: pa.DataType, *values: Any) -> pa.Table:
+        if not inside:
+            return pa.table({"v": pa.array(values, kind)})
+        return pa.table({"v": pa.array([[{"m": each}, None] for each in values], pa.list_(pa.struct([("m", kind)])))})
+
+    properties = {"delta.enableTypeWidening": "true", "delta.feature.timestampNtz": "supported"}
+    anabranch.append(tmp_path, rows(narrow, value, None), properties=properties)
+    anabranch.append(tmp_path, rows(wide, expected), schema_change="merge")
+    found = anabranch.table(tmp_path).to_arrow()["v"].to_pylist()
+    assert sorted(map(str, found)) == sorted(map(str, rows(wide, expected, expected, None)["v"].to_pylist()))

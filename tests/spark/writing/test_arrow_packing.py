@@ -357,9 +357,6 @@ NOT_ALIKE: dict[str, Callable[[Path], FileSet]] = {
     "a member that is not there": lambda root: one(
         root, pa.array([{"a": 1}]), Struct((Field("v", Struct((Field("a", "long"), Field("b", "long")))),))
     ),
-    "lists as others lay them out": lambda root: one(
-        root, pa.array([[1]]), Struct((Field("v", Array("long")),)), use_compliant_nested_type=False
-    ),
     "a name in other case": lambda root: one(root, pa.array([1]), Struct((Field("V", "long"),))),
     "char": lambda root: one(root, pa.array(["a"]), Struct((Field("v", "string", metadata={LENGTH: "char(3)"}),))),
     "variant": lambda root: one(root, pa.array([1]), Struct((Field("v", "long"), Field("w", "variant")))),
