@@ -297,8 +297,8 @@ def check_file(source: pq.ParquetFile, wanted: pa.Schema, *, members: bool = Fal
     With ``members``, a struct may have only some of the file's members and others besides, and numbers in the file may
     be narrower, as before a column was widened.
     """
-    leaves = leaves_in(source)
     arrow_schema = source.schema_arrow  # built on every access
+    leaves = leaves_in(source) if any(pa.types.is_nested(field.type) for field in wanted) else {}
     names = arrow_schema.names
     by_fold = {name.lower(): name for name in names}
     if len(by_fold) < len(names):
@@ -315,7 +315,7 @@ def _check_type(file_type: pa.DataType, field: pa.Field, paths: Set[str], *, mem
     if members:
         wanted = common_members(wanted, file_type)
         file_type = with_members(file_type, wanted)
-    if not set(paths_of(wanted, field.name)) <= paths:
+    if pa.types.is_nested(wanted) and not set(paths_of(wanted, field.name)) <= paths:
         raise Unsupported("a nested column has another layout")
     if not _alike(file_type, wanted, widened=members):
         raise Unsupported("a column has another type")

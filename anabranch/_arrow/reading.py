@@ -177,10 +177,7 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
     first, end = part.first, part.first + part.rows
     present = set(part.file.parquet.schema_arrow.names)
     expected = file_schema(Struct(tuple(field for field in stored if field.physical_name in present)))
-    found = part.file.leaves
-    by_name = {
-        field.name: [found[path] for path in paths_of(field.type, field.name) if path in found] for field in expected
-    }
+    by_name = {field.name: _leaves_of(field, part.file) for field in expected}
     leaves = [path for paths in by_name.values() for path in paths]
     if not by_name:
         yield from _without_columns(part, stored)
@@ -203,6 +200,13 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
             first += batch.num_rows
     if first != end:
         raise Unsupported("a row group has another number of rows than its footer says")
+
+
+def _leaves_of(field: pa.Field, file: DataFile) -> list[str]:
+    """The leaves of a column that a file has."""
+    if not pa.types.is_nested(field.type):
+        return [field.name]
+    return [file.leaves[path] for path in paths_of(field.type, field.name) if path in file.leaves]
 
 
 def _parquet(opened: pa.NativeFile, footer: pq.FileMetaData, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
