@@ -184,6 +184,7 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
         return
     texts = [field.physical_name for field in stored if field.type == "string" and field.physical_name in present]
     footer = part.file.footer
+    is_julian = may_count_julian_days(footer)
     with part.file.open_row_group(part.group, leaves) as opened:
         source = _parquet(opened, footer)
         count = rows_at_once(source, part.group, by_name)
@@ -194,7 +195,7 @@ def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, i
         )
         source = _parquet(opened, footer, repeated) if repeated else source
         for batch in source.iter_batches(count, row_groups=[part.group], columns=leaves, use_threads=False):
-            if may_count_julian_days(footer):
+            if is_julian:
                 refuse_old_days(batch)
             yield _to_table_columns(batch, stored, part.constants), first
             first += batch.num_rows

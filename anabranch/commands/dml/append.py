@@ -26,7 +26,7 @@ from anabranch._protocol.materialised_partitions import folder_keys
 from anabranch._protocol.parquet_files import nan_free, parquet_bytes
 from anabranch._protocol.partitions import hive_segment, split, write_values
 from anabranch._protocol.properties import Properties
-from anabranch._protocol.rules.table_rules import rules_of
+from anabranch._protocol.rules.table_rules import Rules, rules_of
 from anabranch._protocol.schema.column_mapping import file_schema, is_mapped, relabel
 from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.schema.types import (
@@ -193,7 +193,7 @@ class _ArrowRows(NewRows):
         named_parts = [(self._name(values, metadata, keys, codec), values, part) for values, part in parts]
 
         def write(named_part: tuple[str, Mapping[str, str | None], pa.Table]) -> dict[str, Any]:
-            return self._write_one(*named_part, metadata, codec)
+            return self._write_one(*named_part, metadata, rules)
 
         threads = site_without_spark(self._log.store).threads if len(named_parts) > _FEW_FILES else 0
         return files_table([row for _, row in map_ahead(bind_context(write), named_parts, threads, waits=True)])
@@ -223,9 +223,9 @@ class _ArrowRows(NewRows):
         )
 
     def _write_one(
-        self, name: str, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata, codec: str
+        self, name: str, values: Mapping[str, str | None], rows: pa.Table, metadata: Metadata, rules: Rules
     ) -> dict[str, Any]:
-        data = parquet_bytes(to_file_rows(rows, metadata), codec, rules_of(metadata).pages)
+        data = parquet_bytes(to_file_rows(rows, metadata), rules.compression, rules.pages)
         self._put(name, data)
         footer = pq.read_metadata(io.BytesIO(data))
         return describe_file(
