@@ -1,12 +1,14 @@
-"""Scanning files that are compressed with zstd beside the same rows compressed with snappy, and how large both are.
+"""Files that are compressed with zstd beside those of the same rows with snappy: how large they are, scans, writes.
 
-PROTOCOL.md recommends zstd where a table names no codec; the default of `anabranch._protocol.compression` is to follow
-where this meets its bounds on a quiet machine, by the clock and by processor time.
+PROTOCOL.md recommends zstd where a table names no codec; the default of `anabranch._protocol.compression` follows, as
+long as scans meet the bounds here on a quiet machine, by the clock and by processor time.
 Spark's writer writes both tables. Spark reads them into its ``noop`` sink, and pyarrow reads the files into memory.
+What a write costs has no bound: a file is written once.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import anabranch
 from anabranch._protocol.compression import CODEC_PROPERTY
 from benchmarks import large, peers
 from benchmarks.harness import Cost, Line, Ratio, Result, Tell, by_turns, compared, cost, spread
@@ -31,13 +34,20 @@ def run(folder: Path, rows: int, tell: Tell) -> Result:
     source = large.make(folder, rows, vectors=False, tell=tell)
     tables = {codec: _written(source, folder / codec, codec, tell) for codec in (ZSTD, SNAPPY)}
     costs = {what: _costs(scan, tables, tell) for what, scan in _SCANS.items()}
+    writes = {what: _costs_of_writes(partial(write, source), folder, tell) for what, write in _WRITES.items()}
     sizes = {codec: sum(file.stat().st_size for file in _files(table)) for codec, table in tables.items()}
-    lines = [Line(f"{what}, {codec}", spread(found)) for what, both in costs.items() for codec, found in both.items()]
+    lines = [
+        Line(f"{what}, {codec}", spread(found))
+        for what, both in [*costs.items(), *writes.items()]
+        for codec, found in both.items()
+    ]
     ratios = [
         ratio
         for what, both in costs.items()
         for ratio in compared(f"{what}, zstd over snappy", both[ZSTD], both[SNAPPY], MOST_TIME)
     ]
+    for what, both in writes.items():
+        ratios += compared(f"{what}, zstd over snappy", both[ZSTD], both[SNAPPY])
     answers = {codec: _sum_of_ids(table) for codec, table in tables.items()}
     return Result(
         name="codecs",
@@ -70,6 +80,30 @@ def _scan_by_arrow(table: Path) -> None:
 
 
 _SCANS: dict[str, Callable[[Path], Any]] = {"scan by Spark": _scan_by_spark, "scan by pyarrow": _scan_by_arrow}
+
+
+def _write_by_spark(source: Path, to: Path, codec: str) -> None:
+    rows = peers.session().read.parquet(*map(str, _files(source)))
+    rows.write.format("delta").option(CODEC_PROPERTY, codec).save(str(to))
+
+
+def _append_by_arrow(source: Path, to: Path, codec: str) -> None:
+    anabranch.append(to, pq.read_table(_files(source)[0]), properties={CODEC_PROPERTY: codec})
+
+
+_WRITES: dict[str, Callable[[Path, Path, str], None]] = {
+    "bulk write by Spark": _write_by_spark,
+    "append of one file's rows by Arrow": _append_by_arrow,
+}
+
+
+def _costs_of_writes(write: Callable[[Path, str], None], folder: Path, tell: Tell) -> dict[str, list[Cost]]:
+    def once(codec: str) -> Cost:
+        to = folder / "written"
+        shutil.rmtree(to, ignore_errors=True)
+        return cost(partial(write, to, codec))
+
+    return by_turns({codec: partial(once, codec) for codec in (ZSTD, SNAPPY)}, ROUNDS, tell, warm_ups=WARM_UPS)
 
 
 def _costs(scan: Callable[[Path], Any], tables: dict[str, Path], tell: Tell) -> dict[str, list[Cost]]:

@@ -31,6 +31,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from anabranch._protocol.compression import DEFAULT_CODEC
 from anabranch._storage import disk, open_store
 from anabranch._storage.contract import Entry
 from anabranch._storage.local import LocalStore
@@ -288,7 +289,8 @@ def _late_files(journal: Journal) -> None:
     late: dict[str, bytes] = {}
 
     def put_later(self: LocalStore, name: str, data: bytes) -> None:
-        if name.endswith(".snappy.parquet"):  # an append's: what a change writes, it reads again before its commit
+        is_of_append = name.endswith(f".{DEFAULT_CODEC}.parquet")
+        if is_of_append:  # what a change writes, it reads again before its commit
             late[name] = data
         else:
             put(self, name, data)

@@ -14,8 +14,8 @@ from typing import Any
 from anabranch.errors import InvalidProperty
 
 CODEC_PROPERTY = "delta.parquet.compression.codec"
-DEFAULT_CODEC = "snappy"
-"""The codec where neither the table nor its session names one."""
+DEFAULT_CODEC = "zstd"
+"""The codec where neither the table nor its session names one, as PROTOCOL.md recommends."""
 _of_session: ContextVar[str | None] = ContextVar("anabranch_codec", default=None)
 _CODECS = {name: name for name in ("snappy", "zstd", "gzip", "lz4_raw", "uncompressed")}
 _CODECS |= {"lz4": "lz4_raw", "none": "uncompressed"}

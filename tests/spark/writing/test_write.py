@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 import anabranch
 from anabranch import DeltaTable
+from anabranch._protocol.compression import DEFAULT_CODEC
 from anabranch._protocol.partitions import HIVE_NULL, parse_hive_path, read_value
 from anabranch._protocol.schema.types import Field, Struct, from_arrow
 from anabranch._spark.sessions import settings
@@ -64,7 +65,7 @@ def test_rows_lie_in_parquet_files_and_nothing_else_does(spark: SparkSession, tm
     assert in_order(written(root / "job-1")) == [{"id": i, "s": "x"} for i in range(4)]
     assert {file.suffix for file in (root / "job-1").iterdir()} == {".parquet", ".crc"}
     meta = pq.read_metadata(data_files(root / "job-1")[0])
-    assert meta.row_group(0).column(0).compression == "SNAPPY"
+    assert meta.row_group(0).column(0).compression == DEFAULT_CODEC.upper()
 
 
 def test_two_jobs_in_two_folders_leave_each_other_alone(spark: SparkSession, tmp_path: Path) -> None:
