@@ -25,12 +25,12 @@ from anabranch._arrow.ahead import read_ahead
 from anabranch._arrow.dictionaries import compact_dictionaries, with_dictionaries
 from anabranch._arrow.instants import (
     are_same_instants,
-    leaves_of,
     may_count_julian_days,
     open_parquet,
     refuse_old_days,
 )
 from anabranch._arrow.members import common_members, with_members
+from anabranch._protocol.nested_arrays import leaf_arrays
 from anabranch._protocol.unsupported import Unsupported
 
 ASIDE = "_temporary"
@@ -275,8 +275,8 @@ def _refuse_nan(batch: pa.RecordBatch) -> None:
     the greatest number, would skip rows.
     """
     for values in batch.columns:
-        for leaf in leaves_of(values, pa.types.is_floating):
-            if pc.any(pc.is_nan(leaf)).as_py():
+        for _, leaf in leaf_arrays(values):
+            if pa.types.is_floating(leaf.type) and pc.any(pc.is_nan(leaf)).as_py():
                 raise Unsupported("there is a NaN")
 
 

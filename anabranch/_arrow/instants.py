@@ -9,13 +9,14 @@ Source: Spark's "datetimeRebaseModeInRead" and "int96RebaseModeInRead", and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anabranch._protocol.nested_arrays import leaf_arrays
 from anabranch._protocol.unsupported import Unsupported
 
 _VERSION = b"org.apache.spark.version"
@@ -44,28 +45,13 @@ def refuse_old_days(batch: pa.RecordBatch) -> None:
     """Raises Unsupported if a day or instant is so old that the calendars count it differently."""
     same_since = pa.scalar(_SAME_SINCE, pa.timestamp("us", "UTC"))
     for column in batch.columns:
-        for leaf in leaves_of(column, _is_day_or_instant):
-            if pc.any(pc.less(leaf, same_since.cast(leaf.type))).as_py():
+        for _, leaf in leaf_arrays(column):
+            if _is_day_or_instant(leaf.type) and pc.any(pc.less(leaf, same_since.cast(leaf.type))).as_py():
                 raise Unsupported("old dates use the Julian calendar")
 
 
 def _is_day_or_instant(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
-def leaves_of(values: pa.Array, matches: Callable[[pa.DataType], bool]) -> Iterator[pa.Array]:
-    """The values of the matching types in a column, at any depth."""
-    kind = values.type
-    if matches(kind):
-        yield values
-    elif pa.types.is_struct(kind):
-        for part in values.flatten():
-            yield from leaves_of(part, matches)
-    elif pa.types.is_map(kind):
-        yield from leaves_of(values.keys, matches)
-        yield from leaves_of(values.items, matches)
-    elif pa.types.is_list(kind):
-        yield from leaves_of(values.values, matches)
 
 
 def are_same_instants(file_type: pa.DataType, wanted: pa.DataType) -> bool:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch._protocol.compression import DEFAULT_CODEC, arrow_options
+from anabranch._protocol.nested_arrays import leaf_arrays
 from anabranch._protocol.predicates import Name
 
 _FEW, _SAMPLE, _MOST_DISTINCT = 1000, 8192, 0.9
@@ -68,7 +69,7 @@ def parquet_bytes(rows: pa.Table, codec: str = DEFAULT_CODEC, pages: str = "1.0"
 def _leaves_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Array]]:
     """The leaves of a column, by their names in a Parquet file, with their values, chunk by chunk."""
     for chunk in (pa.array([], column.type), *column.chunks):
-        yield from _leaves(name, chunk)
+        yield from leaf_arrays(chunk, name)
 
 
 def _repeating_leaves(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
@@ -95,20 +96,6 @@ def _leaves_without_nan(leaves: Sequence[tuple[str, pa.Array]]) -> list[str]:
         path for path, values in leaves if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()
     }
     return [path for path in dict.fromkeys(path for path, _ in leaves) if path not in unbounded]
-
-
-def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    kind = values.type
-    if pa.types.is_struct(kind):
-        for field, part in zip(kind, values.flatten(), strict=True):
-            yield from _leaves(f"{path}.{field.name}", part)
-    elif pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value.key", values.keys)
-        yield from _leaves(f"{path}.key_value.value", values.items)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        yield from _leaves(f"{path}.list.element", values.values)
-    else:
-        yield path, values
 
 
 def nan_free(rows: pa.Table) -> frozenset[Name]:

@@ -27,7 +27,7 @@ from anabranch._arrow import ahead, dictionaries, instants, members, orders
 from anabranch._arrow import files as arrow_files
 from anabranch._arrow import places as arrow_places
 from anabranch._arrow.packing import Attempt, Task, adopt_attempts, fits, run_here, task_of
-from anabranch._protocol import unsupported
+from anabranch._protocol import nested_arrays, unsupported
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._spark.frames.failures import is_cancelled
 from anabranch._spark.sessions import writer_settings
@@ -48,7 +48,7 @@ _MOST_BINS = 256
 _MOST_SAID_BYTES = 8 << 20
 """Maximum bytes of the task descriptions of one Spark job, since each of its tasks receives all of them."""
 _NO_PYTHON = ("ModuleNotFoundError", "ImportError", "PYTHON_VERSION", "Cannot run program", "pyarrow")
-_TRAVELLING = (ahead, dictionaries, instants, members, arrow_files, orders, arrow_places, unsupported)
+_TRAVELLING = (ahead, dictionaries, instants, members, arrow_files, nested_arrays, orders, arrow_places, unsupported)
 """The modules that are sent to executors by value."""
 _unable = per_object("sessions whose executors cannot run Arrow")
 
