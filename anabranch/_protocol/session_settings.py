@@ -69,7 +69,7 @@ def apply_settings(said: SessionSettings) -> Iterator[ActiveSettings]:
     """Apply these settings within the block.
 
     Example:
-        >>> with honouring(Said(user_metadata="nightly")):
+        >>> with apply_settings(SessionSettings(user_metadata="nightly")):
         ...     Delete("/data/flights", where).run(engine)
     """
     honoured = ActiveSettings(said)

@@ -89,7 +89,7 @@ class TextFacts:
         """A superset of the names of tables that a query reads; None if regular expressions cannot tell.
 
         Example:
-            >>> sorted(Glance("SELECT a FROM t, db.u WHERE s = 'FROM x'").tables)
+            >>> sorted(TextFacts("SELECT a FROM t, db.u WHERE s = 'FROM x'").tables)
             [('db', 'u'), ('t',)]
         """
         return _find_tables(self.text) if self.reads else None

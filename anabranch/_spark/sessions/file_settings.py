@@ -31,7 +31,7 @@ def use_session_settings(spark: SparkSession, given: Mapping[str, str] | None = 
         given: settings of Hadoop for this call alone; Spark's readers and writers get them as options.
 
     Example:
-        >>> with speaking(spark):
+        >>> with use_session_settings(spark):
         ...     open_log("s3a://lake/events")
     """
     return use_settings(spark, partial(settings_of, spark), given, partial(working_folder, spark))
@@ -60,7 +60,7 @@ def uses_session_settings(door: type[_Door]) -> type[_Door]:
     engine's; and its own additional settings, ``_file_settings``.
 
     Example:
-        >>> @speaks
+        >>> @uses_session_settings
         ... class DeltaTable: ...
     """
     for name, method in list(vars(door).items()):
