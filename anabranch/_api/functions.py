@@ -74,8 +74,9 @@ def append(
         path_or_name: path or URL of the table, or, with a session, the name of an existing one.
         rows: an Arrow table, a pandas DataFrame, a list of dicts or a dict of lists; no rows make a version too, if the
             table exists or they name columns.
-        spark: a session, which resolves the table's name and opens stores that neither the environment nor
-            ``storage_options`` configure. It may also be the first argument, before the table.
+        spark: a session, whose settings apply as to a write of a DataFrame. It resolves the table's name, and opens
+            stores that neither the environment nor ``storage_options`` configure. It may also be the first argument,
+            before the table.
         partition_by: a column, or several, for a new table.
         cluster_by: a column, or several, for a new table; not together with ``partition_by``.
         properties: for a new table.
@@ -102,7 +103,7 @@ def append(
         0
     """
     command = _append(spark, path_or_name, partition_by, cluster_by, properties, storage_options)
-    with _speaking(spark):
+    with _speaking(spark), _honouring(spark):
         txn = application(txn_app_id, txn_version)
         return replace(command, rows=rows, txn=txn, schema_change=schema_change).run().version
 
@@ -149,6 +150,15 @@ def _speaking(spark: Any) -> AbstractContextManager[None]:
     from anabranch._spark.sessions.file_settings import use_session_settings
 
     return use_session_settings(spark)
+
+
+def _honouring(spark: Any) -> AbstractContextManager[None]:
+    """Within the block, the settings of the session apply, if any."""
+    if spark is None:
+        return nullcontext()
+    from anabranch._spark.sessions.settings import honour_settings
+
+    return honour_settings(spark, "WRITE")
 
 
 def _append(

@@ -98,6 +98,24 @@ def test_each_way_to_change_rows_is_done_once_for_a_numbered_application(
         assert (newest(path)["version"], newest(path)["userMetadata"]) == (number, "run")
 
 
+def test_an_append_of_rows_in_memory_honours_the_settings_of_the_session_that_it_names(
+    session: SparkSession, sets: Sets, path: str
+) -> None:
+    sets(write__txnAppId="nightly", write__txnVersion="1", commitInfo__userMetadata="run")
+    sets.whole(DEFAULTS + "appendOnly", "true")
+    rows = [{"id": 1, "x": 1}]
+    assert [anabranch.append(path, rows, spark=session) for _ in range(2)] == [0, 0]
+    assert newest(path)["userMetadata"] == "run"
+    assert anabranch.table(path).detail()["properties"]["delta.appendOnly"] == "true"
+    sets(write__txnVersion="2")
+    assert [anabranch.table(path, spark=session).append(rows) for _ in range(2)] == [1, 1]
+    sets.whole("anabranch.isolationLevel", "Serializable")
+    assert anabranch.append(path, rows, spark=session, txn_app_id="nightly", txn_version=3) == 2
+    assert newest(path)["isolationLevel"] == "Serializable"
+    assert anabranch.append(path, rows) == 3
+    assert "userMetadata" not in newest(path) or newest(path)["userMetadata"] is None
+
+
 def test_the_options_of_a_write_count_more_and_the_version_is_reset_where_that_is_asked(
     session: SparkSession, sets: Sets, path: str
 ) -> None:

@@ -48,6 +48,7 @@ from anabranch.commands.dml.insert import Insert, run_insert
 from anabranch.commands.dml.new_rows import NewRows, StagedRows
 from anabranch.commands.dml.new_table import NewTable
 from anabranch.commands.engine import Engine
+from anabranch.commands.idempotence import application_of
 from anabranch.commands.jobs import shared_job
 from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.rerunning import rerunnable
@@ -139,7 +140,8 @@ class Append(SecretFree):
         info = CommitInfo("WRITE", user_metadata=self.user_metadata)
         rows = _ArrowRows(table, log, context.runtime)
         # Values of other types are fitted to the table's, so that only a value that does not fit is refused.
-        insert = Insert(log, "append", new, rows, info, txn=self.txn, change=self.schema_change, casts=True)
+        txn = application_of(self.txn)
+        insert = Insert(log, "append", new, rows, info, txn=txn, change=self.schema_change, casts=True)
         committed = run_insert(insert, context)
         return committed or CommitResult(log.snapshot().version, rebased_over=(), attempts=0)
 
