@@ -178,12 +178,13 @@ def _merge(statement: rv.MergeRows) -> Run:
 
 def _source(statement: rv.MergeRows) -> PathTable:
     """The source table of a MERGE. Raises NeedsSpark: it is not a whole table, or columns may be added."""
-    whole = statement.source.whole
-    if whole is None or statement.evolves:
-        what = "the source of this MERGE" if whole is None else "WITH SCHEMA EVOLUTION"
+    source = selects.rows_of_one_table(statement.source)
+    is_whole = source is not None and source.is_whole
+    if source is None or not is_whole or statement.evolves:
+        what = "WITH SCHEMA EVOLUTION" if is_whole else "the source of this MERGE"
         reason = "without it a MERGE takes all rows of a table at a path, and changes no column"
         raise NeedsSpark(what=what, table=None, reason=reason)
-    return PathTable(whole)
+    return PathTable(source.table)
 
 
 def _build_merge(statement: rv.MergeRows, target: PathTable, source: pa.Table) -> TableMerge:

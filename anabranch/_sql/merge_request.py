@@ -22,7 +22,6 @@ from anabranch._expressions import (
 )
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.features.widening import widen_to_rows
-from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import Action, Clause, When
 from anabranch._protocol.schema.evolution import all_nullable
 from anabranch._protocol.schema.types import Struct
@@ -84,7 +83,7 @@ class MergeRequest:
         reads_target: whether the source was computed from the target, or from which version of it.
         reads_anew: whether the source is recomputed if the request is repeated, as in a statement.
         source_alias: the source's alias, if the caller specified one; else the DataFrame's.
-        whole: the files of a table, if the source is all of its rows.
+        table_rows: the source as rows of one table, if it only selects values of them.
         evolves: whether the target may get columns and wider types from the source.
     """
 
@@ -97,7 +96,7 @@ class MergeRequest:
     reads_target: bool | int = False
     reads_anew: bool = False
     source_alias: str | None = None
-    whole: FileSet | None = None
+    table_rows: TableRows | None = None
     evolves: bool = False
 
     def command(self, snapshot: Snapshot) -> Merge:
@@ -114,8 +113,16 @@ class MergeRequest:
         where, matching = analyze_merge(self.condition, clauses, sides, context)
         read = parse_declared_version("reads_target", self.reads_target, snapshot.version)
         parameters = parameters_of(where, matching)
-        source = self.source if self.whole is None else TableRows(self.source, self.whole)
-        return Merge(self.table, source, matching, where, parameters, sides.evolved, read, self.reads_anew)
+        return Merge(
+            self.table,
+            self.table_rows or self.source,
+            matching,
+            where,
+            parameters,
+            sides.evolved,
+            read,
+            self.reads_anew,
+        )
 
     def substitute_variables(self: Request) -> Request:
         """Substitute ``${…}`` in the texts of the request, as Spark does."""

@@ -93,6 +93,8 @@ def test_a_merge_of_a_table_says_what_read_it_as_its_plan_did(spark: SparkSessio
     assert steps == ["read the source: Arrow", "join: Arrow", "write new rows: Arrow"]
     assert "\n".join(f"  {each}" for each in steps) in plan
     query = merge.replace("USING @T", "USING (SELECT * FROM @T WHERE id < 9)")
+    assert "  read the source: Arrow\n" in explained(spark, path, query)
+    query = merge.replace("USING @T", "USING (SELECT DISTINCT * FROM @T)")
     assert "  read the source: Spark, since the rows are of a query\n" in explained(spark, path, query)
 
 

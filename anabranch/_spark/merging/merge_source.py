@@ -21,7 +21,11 @@ from pyspark.sql import types as T
 
 from anabranch._arrow import finding
 from anabranch._arrow.merge_source import SourceColumns, SourceRows
+from anabranch._arrow.projection import project
 from anabranch._arrow.reading import MOST_BYTES
+from anabranch._arrow.site import Site
+from anabranch._protocol.conditions import Condition
+from anabranch._protocol.expressions.computation import Computation
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import Joined
 from anabranch._protocol.schema.lengths import LENGTH
@@ -52,10 +56,19 @@ _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """All rows of a version of a table, as a source: as a DataFrame, and as files, which Arrow may be able to read."""
+    """Rows of a version of a table, as a source: as a DataFrame, and as files, which Arrow may be able to read.
+
+    Attributes:
+        frame: the rows.
+        files: the files that may hold them.
+        values: how each column is computed of the table's; None: they are the table's, in its order.
+        condition: only rows for which it is TRUE; None: all.
+    """
 
     frame: DataFrame
     files: FileSet
+    values: tuple[Computation, ...] | None = None
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True)
@@ -161,13 +174,13 @@ def _of_arrow(source: pa.Table) -> MergeSource | None:
     return _few(_with_numbers(source.cast(to_arrow(columns), safe=False)), schema, source.nbytes)
 
 
-def reading(whole: FileSet | None) -> Step:
-    """The step that reads a source: all rows of a table, or, if None, the rows of a query. The contents of files may
-    change the step.
+def reading(source: TableRows | None) -> Step:
+    """The step that reads a source: rows of one table, or, if None, the rows of another query. The contents of files
+    may change the step.
     """
-    if whole is None:
+    if source is None:
         return Step(READ_SOURCE, OF_A_QUERY)
-    return Step(READ_SOURCE, NOT_SMALL if _size(whole) > _SMALL_BYTES else None)
+    return Step(READ_SOURCE, NOT_SMALL if _size(source.files) > _SMALL_BYTES else None)
 
 
 def _size(files: FileSet) -> int:
@@ -177,7 +190,7 @@ def _size(files: FileSet) -> int:
 def _of_table(spark: SparkSession, source: TableRows) -> MergeSource | None:
     if _size(source.files) > _SMALL_BYTES:
         return None
-    rows = try_first(lambda: finding.fetch_live(site_of(spark, source.files.root), source.files))
+    rows = try_first(lambda: _read(site_of(spark, source.files.root), source))
     if rows is None or len(rows) > _MOST_ROWS or rows.nbytes > few_rows.MOST_BYTES:
         return None
     return _few(
@@ -185,6 +198,14 @@ def _of_table(spark: SparkSession, source: TableRows) -> MergeSource | None:
         T.StructType([to_kept_field(column_field) for column_field in source.frame.schema]),
         rows.nbytes,
     )
+
+
+def _read(site: Site, source: TableRows) -> pa.Table:
+    if source.values is None:
+        return finding.fetch_live(site, source.files)
+    if [value.tree.type for value in source.values] != list(map(_try_arrow_type, source.frame.schema)):
+        raise Unsupported("Spark gives the columns other types")
+    return project(site, source.files, source.values, source.condition, few_rows.MOST_BYTES)
 
 
 def _at_once(source: DataFrame, *, is_here: bool) -> pa.Table | None:

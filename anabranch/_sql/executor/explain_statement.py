@@ -133,7 +133,7 @@ def _merge_lines(change: MergeRows, snapshot: Snapshot, run: StatementContext) -
     request = row_statements.merge_request(change, snapshot, run)
     matching, columns = request.command(snapshot).matching, source_columns(request.source.schema)
     yield from _matching_lines(matching, snapshot.schema)
-    yield f"  {reading(request.whole)}"
+    yield f"  {reading(request.table_rows)}"
     yield from _step_lines(merge_plan(snapshot, matching, columns, run.engine.site))
 
 

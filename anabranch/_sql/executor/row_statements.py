@@ -31,6 +31,7 @@ from anabranch._spark.sessions.sql_text import expression
 from anabranch._sql.conditions import context_of, resolve_values, with_session_case
 from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.executor.scalar_subqueries import evaluate_subqueries
+from anabranch._sql.executor.table_rows import table_rows
 from anabranch._sql.grammar.parts import Expression, Query, Table
 from anabranch._sql.grammar.row_values import (
     DeleteRows,
@@ -176,7 +177,7 @@ def merge_request(statement: MergeRows, snapshot: Snapshot, run: StatementContex
         statement.table.qualifier[-1],
         tuple(_build_clause(clause, statement.table.qualifier[-1], snapshot, run) for clause in statement.clauses),
         source_alias=statement.source_alias,
-        whole=run.whole_table(statement.source),
+        table_rows=table_rows(statement.source, source, run),
         reads_anew=True,
         evolves=statement.evolves,
     )

@@ -23,7 +23,6 @@ from pyspark.sql import types as T
 from anabranch._expressions.blocks import block_predicate
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._spark.columns.types import column, quote_identifier
 from anabranch._spark.engine import SparkEngine
 from anabranch._spark.frames.failures import translate_errors
@@ -184,13 +183,6 @@ class StatementContext:
         value = extent[function == "max"]
         literal = "NULL" if value is None else f"'{value}'"
         return f"CAST({literal} AS {snapshot.schema.field(name).type})"
-
-    def whole_table(self, query: Query) -> FileSet | None:
-        """Return the files of a table if the query is ``SELECT * FROM`` it; else None, or if its rows are cached."""
-        if query.whole is None:
-            return None
-        snapshot = self.snapshot(query.whole)
-        return None if is_cached(self.spark, snapshot.table) else file_set(snapshot)
 
     def frame(self, reference: Reference) -> DataFrame:
         """Return the rows of a table or view that a query may need."""

@@ -142,13 +142,6 @@ class Query(Statement):
     refused: str | None = None
 
     @property
-    def whole(self) -> Table | None:
-        """The table, if the query is ``SELECT * FROM`` one table."""
-        if len(self.references) != 1 or self.text[: self.references[0].start] != "SELECT * FROM ":
-            return None
-        return self.references[0].table if self.ends_with_table else None
-
-    @property
     def ends_with_table(self) -> bool:
         """Whether the query ends with the only table that it reads, or its alias, and reads all rows of that."""
         [read] = self.references

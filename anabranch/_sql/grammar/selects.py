@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from anabranch._expressions.dialect import TokenType
+from anabranch._expressions.dialect import TokenizedText, TokenType
 from anabranch._expressions.error_pointer import excerpt
 from anabranch._expressions.tokens import asks_a_query, has_window
 from anabranch._sql.grammar import hidden_columns
-from anabranch._sql.grammar.parts import Expression, Path, Statement, Table
+from anabranch._sql.grammar.parts import Expression, Path, Query, Statement, Table
 from anabranch._sql.grammar.reader import Reader
 from anabranch._sql.grammar.tables_read import alias_at
-from anabranch.errors import NeedsSpark
+from anabranch.errors import NeedsSpark, SqlSyntaxError
 
 READ_HERE = "without it a query has columns of one table, or count, min and max of them, WHERE and LIMIT"
 _AFTER_WHERE = (
@@ -56,6 +56,11 @@ class SelectRows(Statement):
     where: Expression | None = None
     limit: int | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it gives all rows of the table, with its columns in their order."""
+        return self.selected == (SelectItem(),) and self.where is None and self.limit is None
+
 
 def select(r: Reader) -> SelectRows | None:
     """Parse ``SELECT … FROM t [AS OF …] [AS a] [WHERE …] [LIMIT n]``; None if the table is not specified by a path.
@@ -78,6 +83,56 @@ def select(r: Reader) -> SelectRows | None:
     if len({bool(column.aggregate) for column in selected}) > 1:
         refuse(r, "an aggregate beside values of single rows", first)
     return SelectRows(table, selected, where, limit)
+
+
+def rows_of_one_table(query: Query) -> SelectRows | None:
+    """The query, if it selects columns and values of the rows of one table, or of those that WHERE selects, and does
+    nothing else; None for any other. It may stand in parentheses after ``SELECT * FROM``.
+    """
+    read = query.references[0] if len(query.references) == 1 and not query.arguments else None
+    if read is None or read.view or read.changes or read.asks_metadata:
+        return None
+    before, behind = (_reader(text) for text in (query.text[: read.start], query.text[read.stop :]))
+    try:
+        is_inner = _takes_all_of_query(before)
+        selected = _parse_select(before)
+        where = _parse_where(behind)
+        if is_inner:
+            behind.punctuation(TokenType.R_PAREN, ")")
+            _, behind.i = alias_at(behind.tokens, behind.i)
+    except (NeedsSpark, SqlSyntaxError):
+        return None
+    is_all = before.is_at_end and behind.is_at_end and not any(item.aggregate for item in selected)
+    return SelectRows(read.table, selected, where) if is_all else None
+
+
+def _reader(text: str) -> Reader:
+    """A reader of a text that names no table."""
+    return Reader(TokenizedText(text), None, lambda name: None)
+
+
+def _takes_all_of_query(r: Reader) -> bool:
+    """Take ``SELECT * FROM (``, if it comes next."""
+    is_there = r.at("SELECT") and r.is_type(TokenType.STAR, 1) and r.ahead(2) == "FROM"
+    is_there = is_there and r.is_type(TokenType.L_PAREN, 3)
+    r.i += 4 if is_there else 0
+    return is_there
+
+
+def _parse_select(r: Reader) -> tuple[SelectItem, ...]:
+    """Take ``SELECT … FROM``. Raises NeedsSpark, SqlSyntaxError: it is more."""
+    r.expect("SELECT")
+    _refuse_words(r)
+    selected = _parse_select_list(r)
+    r.expect("FROM")
+    return selected
+
+
+def _parse_where(r: Reader) -> Expression | None:
+    """Take an alias and a condition, both if they are there. Raises NeedsSpark, SqlSyntaxError: they are more."""
+    _, r.i = alias_at(r.tokens, r.i)
+    _refuse_words(r)
+    return r.expression(*_AFTER_WHERE, what="a condition") if r.take("WHERE") else None
 
 
 def refuse(r: Reader, what: str, at: int) -> NoReturn:

@@ -1,4 +1,6 @@
-"""A MERGE whose source is a whole small table reads that without Spark, and does what it does with Spark's rows."""
+"""A MERGE whose source is a small table, or values of its rows, reads that without Spark, and does what it does with
+Spark's rows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from pyspark.sql import SparkSession
 
 import anabranch
 from anabranch._arrow import finding
-from anabranch._sql.executor.running import StatementContext
+from anabranch._spark.merging import merge_source
+from anabranch._sql.executor import row_statements
 from tests.support.readers import deltalake_rows
 from tests.support.tiers import few_of
 
@@ -46,9 +49,35 @@ SPELLINGS = {
     "AS": ("{} AS s", "s"),
     "a quoted alias": ("{} AS `the source`", "`the source`"),
     "an older version": ("{} VERSION AS OF 1 s", "s"),
-    "a query": ("(SELECT * FROM {} WHERE id > 1) s", "s"),
+    "a query": ("(SELECT * FROM {} WHERE id > 1 LIMIT 10) s", "s"),
     "other names": ("{} AS s(id, x, w, d, f, at, day, b)", "s"),
 }
+
+READ_HERE = (
+    "* FROM {} WHERE id > 1",
+    "* FROM {} AS q WHERE q.w IS NULL OR q.f < 1",
+    "* FROM {} VERSION AS OF 1 WHERE x > 0",
+    "b, day, at, f, d, w, x, id FROM {}",
+    "id, x, w, d, f, at, day, b FROM {} WHERE d < 5 AND at < current_timestamp()",
+    "q.id + 1 AS id, coalesce(x, 0) x, upper(trim(w)) AS w, d, -f AS f, at, day + 1 AS day, NOT b AS b FROM {} q",
+    "`id`, x, concat(w, '-', CAST(id AS STRING)) AS w, d, abs(f) AS f, at, day, id > 5 AS b FROM {} WHERE true",
+    "*, year(day) AS y, 'a text' AS more FROM {}",
+)
+LEFT_TO_SPARK = (
+    "DISTINCT * FROM {}",
+    "* FROM {} ORDER BY id",
+    "* FROM {} WHERE id = (SELECT max(id) FROM {})",
+    "* EXCEPT (b), true AS b FROM {}",
+    "max(id) AS id, 1 AS x, 'w' AS w, 1.5 AS d, 2D AS f, max(at) AS at, max(day) AS day, true AS b FROM {}",
+    "id, row_number() OVER (ORDER BY id) AS x, w, d, f, at, day, b FROM {}",
+    "id, x, w, d, f, at, day, b FROM {} GROUP BY ALL",
+    "id, x, w, d, f, at, day, b FROM {} UNION ALL SELECT * FROM {} WHERE false",
+    "id, x + 1 AS z, z AS x, w, d, f, at, day, b FROM {}",
+    "id, x, NULL AS w, d, f, at, day, b FROM {}",
+    "x.id, x.x, x.w, x.d, x.f, x.at, x.day, x.b FROM {} x",
+    "id, x, uuid() = '' AS b, w, d, f, at, day FROM {}",
+    "id, x, substr(w, x) AS w, d, f, at, day, assert_true(id > 0) IS NULL AS b FROM {}",
+)
 
 
 def merged(spark: SparkSession, folder: Path, source: str, on: str, clauses: str = UPSERT) -> tuple[Any, Any, Any]:
@@ -76,16 +105,17 @@ def same_both_ways(spark: SparkSession, folder: Path, source: str, on: str, *, h
     """Hold that Spark's rows make no difference; ``here``: whether the rows are read without Spark."""
     ours = noted(spark, folder, source, on, here=here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StatementContext, "whole_table", lambda *_: None)
+        patch.setattr(row_statements, "table_rows", lambda *_: None)
         assert ours == merged(spark, folder, source, on)
 
 
 def noted(spark: SparkSession, folder: Path, source: str, on: str, *, here: bool) -> tuple[Any, Any, Any]:
     """As `merged`, of rows that are read without Spark, or are not."""
     read: list[Any] = []
-    live = finding.fetch_live
+    live, project = finding.fetch_live, merge_source.project
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finding, "fetch_live", lambda *given: read.append(live(*given)) or read[-1])
+        patch.setattr(merge_source, "project", lambda *given: read.append(project(*given)) or read[-1])
         found = merged(spark, folder, source, on)
     assert [each is not None for each in read] == ([True] if here else [False] * len(read))
     return found
@@ -104,7 +134,7 @@ def zone(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.parametrize("kind", SOURCES)
 def test_the_rows_of_a_table_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     source = source_of(spark, tmp_path, *SOURCES[kind])
-    is_left_to_spark = kind in ("of no row", "with a char", "with a nested column")
+    is_left_to_spark = kind in ("with a char", "with a nested column")
     same_both_ways(spark, tmp_path, f"{source} s", "t.id = s.id", here=not is_left_to_spark)
 
 
@@ -122,12 +152,31 @@ def test_a_source_is_a_whole_table_only_where_the_statement_says_no_more(
     same_both_ways(spark, tmp_path, said.format(source), f"t.id = {alias}.id", here=is_whole)
 
 
+@pytest.mark.usefixtures("zone")
+@pytest.mark.parametrize("selected", [*READ_HERE, *LEFT_TO_SPARK])
+def test_values_of_a_tables_rows_are_those_that_spark_computes(
+    spark: SparkSession, tmp_path: Path, selected: str
+) -> None:
+    source = source_of(
+        spark, tmp_path, ")", ["UPDATE {} SET w = ' newer ' WHERE id = 1", "DELETE FROM {} WHERE id = 8"]
+    )
+    said = f"(SELECT {selected.replace('{}', source)}) s"
+    same_both_ways(spark, tmp_path, said, "t.id = s.id", here=selected in READ_HERE)
+
+
+def test_a_value_that_cannot_be_computed_is_the_error_that_it_is_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    source = source_of(spark, tmp_path, ")", [])
+    said = f"(SELECT id, id DIV (x - 70) AS x, w, d, f, at, day, b FROM {source}) s"
+    with pytest.raises(anabranch.errors.ExecutionFailed, match="DIVIDE_BY_ZERO"):
+        merged(spark, tmp_path, said, "t.id = s.id")
+
+
 def test_a_table_that_is_merged_into_itself_is_read_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     for is_whole in few_of((True, False), 1):
         target = source_of(spark, tmp_path, ")", [])
         with pytest.MonkeyPatch.context() as patch:
             if not is_whole:
-                patch.setattr(StatementContext, "whole_table", lambda *_: None)
+                patch.setattr(row_statements, "table_rows", lambda *_: None)
             on = "t.id = s.id + 6"
             anabranch.sql(
                 spark,
