@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from anabranch._arrow import clustering, finding, orders, packing
-from anabranch._arrow.assigned_values import assign_values, resolve_assignments
+from anabranch._arrow.assigned_values import AT_ONCE, assign_values, resolve_assignments
 from anabranch._arrow.change_plans import check_copies, check_find, check_images, check_join, rewrite_step
 from anabranch._arrow.fitting import fit_to_rules
 from anabranch._arrow.merge_clauses import resolve_clauses
@@ -32,7 +32,7 @@ from anabranch._arrow.merge_source import SourceRows, source_columns, to_source_
 from anabranch._arrow.on_disk import on_disk
 from anabranch._arrow.row_ids import without_versions
 from anabranch._arrow.site import Site
-from anabranch._arrow.writing import put_all, put_one
+from anabranch._arrow.writing import put_all, put_one, regroup
 from anabranch._protocol.actions import empty_files
 from anabranch._protocol.change_feed import CHANGE_TYPE, DELETE, POSTIMAGE, PREIMAGE, Images, change_data_files
 from anabranch._protocol.conditions import Condition
@@ -61,7 +61,9 @@ from anabranch.errors import InvalidOption, NeedsSpark
 from anabranch.errors.rows import NOT_SHOWN, may_show_rows
 
 Files: TypeAlias = list[WrittenFile]
-RowUpdater = Callable[[pa.RecordBatch], pa.Table]
+_COMPUTED_BYTES = 16 << 20
+"""Maximum bytes of the rows of several files whose values are computed together."""
+RowUpdater = Callable[[pa.Table], pa.Table]
 """Computes new images of rows."""
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -149,7 +151,7 @@ class ArrowBackend:
         """Write the new images of the marked rows."""
         with without_spark("UPDATE", files.root):
             update_rows = self._row_updater(files, assignments)
-            images = (update_rows(part.rows) for part in self._fetch_rows(files, marks))
+            images = map(update_rows, self._marked_rows(files, marks))
             return put_all(self.site, folder, images, files.with_ids)
 
     @_reports_step(WRITE_FILES_ANEW)
@@ -165,13 +167,17 @@ class ArrowBackend:
         is_marked = finding.make_mark_test(marks)
         for part in self._fetch_rows(files, None):
             flags = is_marked(part.path, part.positions)
-            yield pa.Table.from_batches([part.rows.filter(pa.array(~flags))])
+            yield _table(part).filter(pa.array(~flags))
             if update_rows is not None and flags.any():
-                yield update_rows(part.rows.filter(pa.array(flags)))
+                yield update_rows(_table(part).filter(pa.array(flags)))
 
     def _fetch_rows(self, files: FileSet, marks: Marks | None) -> Iterator[finding.FileRows]:
         """The marked rows, or all live ones, with their ids if the table tracks its rows."""
         return finding.fetch_file_rows(self.site, files, marks, files.with_ids.schema.names, nested=True)
+
+    def _marked_rows(self, files: FileSet, marks: Marks) -> Iterator[pa.Table]:
+        """The marked rows, as `_fetch_rows`; those of small files together, since each computation has fixed costs."""
+        return regroup(map(_table, self._fetch_rows(files, marks)), AT_ONCE, _COMPUTED_BYTES)
 
     def _row_updater(self, files: FileSet, assignments: Mapping[str, Any]) -> RowUpdater:
         """A function that computes new images of rows. Raises Unsupported if only Spark computes a value."""
@@ -179,8 +185,8 @@ class ArrowBackend:
         values, stored = resolve_assignments(assignments, files.schema), files.with_ids
         assigned = frozenset(values)
 
-        def update_rows(rows: pa.RecordBatch) -> pa.Table:
-            changed = assign_values(pa.Table.from_batches([rows]), stored.schema, values)
+        def update_rows(rows: pa.Table) -> pa.Table:
+            changed = assign_values(rows, stored.schema, values)
             return self._apply_rules(without_versions(changed, files), stored, assigned)
 
         return update_rows
@@ -205,8 +211,8 @@ class ArrowBackend:
             update_rows = self._row_updater(files, assignments)
             tables = (
                 _with_change_type(rows, change, whole.schema)
-                for part in self._fetch_rows(files, marks)
-                for change, rows in ((PREIMAGE, _table(part)), (POSTIMAGE, update_rows(part.rows)))
+                for old in self._marked_rows(files, marks)
+                for change, rows in ((PREIMAGE, old), (POSTIMAGE, update_rows(old)))
             )
             return put_all(self.site, folder, tables, whole)
 

@@ -90,8 +90,9 @@ def read(
     stored = Struct(tuple(files.schema.field(name) for name in columns if name not in files.partition_columns))
     if has_void(stored) or any(map(pads, stored)):
         raise Unsupported("Spark changes such columns as it reads them")
-    work = bind_context(lambda part: _read_part(part, stored, seen, files))
-    parts = filter(is_wanted, _parts(site, files, columns, stored))
+    expected = file_schema(stored)
+    work = bind_context(lambda part: _read_part(part, stored, expected, seen, files))
+    parts = filter(is_wanted, _parts(site, files, columns, expected))
     results_by_part = map_ahead(work, parts, site.threads, size_of=_size, most_bytes=most_bytes)
     yield from ((part.file.log, result) for part, results in results_by_part for result in results)
 
@@ -135,8 +136,8 @@ def map_ahead(
     pool.shutdown()
 
 
-def _read_part(part: RowGroup, stored: Struct, seen: BatchReader, files: FileSet) -> list[Any]:
-    results, batches = list[Any](), _batches(part, stored)
+def _read_part(part: RowGroup, stored: Struct, expected: pa.Schema, seen: BatchReader, files: FileSet) -> list[Any]:
+    results, batches = list[Any](), _batches(part, stored, expected)
     while True:
         with reading(files, part.file.log):
             batch = next(batches, None)
@@ -146,10 +147,9 @@ def _read_part(part: RowGroup, stored: Struct, seen: BatchReader, files: FileSet
         results += [] if result is None else [result]
 
 
-def _parts(site: Site, files: FileSet, columns: Sequence[str], stored: Struct) -> Iterator[RowGroup]:
+def _parts(site: Site, files: FileSet, columns: Sequence[str], expected: pa.Schema) -> Iterator[RowGroup]:
     """The row groups of files in which Arrow reads these columns just as Spark does."""
     constants = _constants(files, [name for name in columns if name in files.partition_columns])
-    expected = file_schema(stored)
     for file, values in zip(data_files(site.store, files), constants, strict=True):
         check_file(file.parquet, expected, members=True)
         first = 0
@@ -172,12 +172,13 @@ def _depends_on_zone(files: FileSet, field: Field) -> bool:
     return field.type == "timestamp" and names_no_instant(files.files, field.physical_name)
 
 
-def _batches(part: RowGroup, stored: Struct) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The rows of a row group, batch by batch, each with the position of its first row."""
+def _batches(part: RowGroup, stored: Struct, expected: pa.Schema) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows of a row group, batch by batch, each with the position of its first row; ``expected`` are the columns as
+    files of today have them.
+    """
     first, end = part.first, part.first + part.rows
     present = set(part.file.parquet.schema_arrow.names)
-    expected = file_schema(Struct(tuple(field for field in stored if field.physical_name in present)))
-    by_name = {field.name: _leaves_of(field, part.file) for field in expected}
+    by_name = {field.name: _leaves_of(field, part.file) for field in expected if field.name in present}
     leaves = [path for paths in by_name.values() for path in paths]
     if not by_name:
         yield from _without_columns(part, stored)

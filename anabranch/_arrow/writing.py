@@ -103,7 +103,7 @@ def put_all(
     check_writer(site, files)
     with remove_on_failure(site.store) as names:
         put = bind_context(lambda table: put_rows(site.store, folder, table, files, site.says, names))
-        tables, most_bytes = _regroup_rows(rows, most_rows), 2 * MOST_BYTES
+        tables, most_bytes = regroup(rows, most_rows), 2 * MOST_BYTES
         written = map_ahead(put, tables, site.threads, waits=True, size_of=_size, most_bytes=most_bytes)
         return [file for _, files_of_table in written for file in files_of_table]
 
@@ -112,11 +112,11 @@ def _size(rows: pa.Table) -> int:
     return int(rows.nbytes)
 
 
-def _regroup_rows(tables: Iterable[pa.Table], most_rows: int | None) -> Iterator[pa.Table]:
-    """Regroup the rows into tables as large as allowed."""
+def regroup(tables: Iterable[pa.Table], most_rows: int | None, most_bytes: int = MOST_BYTES) -> Iterator[pa.Table]:
+    """Regroup rows into tables as large as allowed; one table of several has at most so many bytes."""
     group, count, size = list[pa.Table](), 0, 0
     for rows in (part for table in tables for part in _cut(table, most_rows)):
-        if group and ((most_rows is not None and count + len(rows) > most_rows) or size + rows.nbytes > MOST_BYTES):
+        if group and ((most_rows is not None and count + len(rows) > most_rows) or size + rows.nbytes > most_bytes):
             yield pa.concat_tables(group)
             group, count, size = [], 0, 0
         group.append(rows)

@@ -12,7 +12,7 @@ import pytest
 
 import anabranch
 from anabranch import Table
-from anabranch._arrow import finding, writing
+from anabranch._arrow import backend, finding, writing
 from anabranch._arrow.site import site_without_spark
 from anabranch._arrow.writing import put_all
 from anabranch._protocol.actions import empty_files
@@ -46,6 +46,23 @@ def test_rows_that_are_packed_keep_their_ids_wherever_they_lie(tmp_path: Path, p
     before = ids(table)
     assert table.optimize().compact().metrics["numAddedFiles"] == 1
     assert ids(table) == before
+
+
+def test_the_rows_of_many_small_files_are_computed_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, computed = str(tmp_path), list[int]()
+    for first in range(0, 60, 3):
+        properties = TRACKED if not first else None
+        anabranch.append(path, [{"id": first + i, "x": i} for i in range(3)], properties=properties)
+    table, assign = anabranch.table(path), backend.assign_values
+    monkeypatch.setattr(
+        backend, "assign_values", lambda rows, *given: computed.append(len(rows)) or assign(rows, *given)
+    )
+    before = ids(table)
+    table.update("x > 0", {"x": "id * 2"})
+    assert computed == [40]
+    assert ids(table) == before
+    rows = table.to_arrow().to_pylist()
+    assert all(row["x"] == (row["id"] * 2 if row["id"] % 3 else 0) for row in rows)
 
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
