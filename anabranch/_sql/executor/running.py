@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import re
 import uuid
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from anabranch._sql.conditions import context_of
 from anabranch._sql.executor.error_position import of_spark, of_view
 from anabranch._sql.grammar.parts import Changes, Expression, Query, Reference, Table, View
 from anabranch._sql.grammar.qualifiers import Edit, apply_edits, shifting
+from anabranch._sql.grammar.selects import SelectItem, select_from_one_table
 from anabranch.commands.context import RunContext
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.change_feed import ReadChanges
@@ -50,10 +50,6 @@ from anabranch.errors.rows import keep_out, may_show_rows
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
 _QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 """Settings that make Spark parse quoted strings differently from our tokenizer."""
-_NAME = r"[a-z_]\w*|`[^`]+`"
-_AGGREGATE = rf"(?:COUNT\s*\(\s*[*1]\s*\)|(?:MIN|MAX)\s*\(\s*(?:{_NAME})\s*\))(?:\s+(?:AS\s+)?(?!FROM\b)(?:{_NAME}))?"
-_AGGREGATES = re.compile(rf"\s*SELECT\s+({_AGGREGATE}(?:\s*,\s*{_AGGREGATE})*)\s+FROM\s+", re.IGNORECASE)
-_PARTS = re.compile(rf"(COUNT|MIN|MAX)\s*\(\s*([*1]|{_NAME})\s*\)(?:\s+(?:AS\s+)?({_NAME}))?", re.IGNORECASE)
 Pinned = tuple[Location, int | None]
 
 
@@ -152,22 +148,18 @@ class StatementContext:
 
         Returns None if it is another query, if the log lacks a value, or if Spark caches the table's rows.
         """
-        match = _AGGREGATES.fullmatch(query.text[: query.references[0].start]) if len(query.references) == 1 else None
-        if match is None or not query.ends_with_table:
+        selected = select_from_one_table(query)
+        if selected is None or selected.where is not None or not all(map(_is_of_log, selected.selected)):
             return None
-        [read] = query.references
-        snapshot = self.snapshot(read.table)
+        snapshot = self.snapshot(selected.table)
         if is_cached(self.spark, snapshot.table):
             return None
-        parts = [(function.lower(), name, alias) for function, name, alias in _PARTS.findall(match[1])]
-        literals = [self._literal_from_log(snapshot, function, name.strip("`")) for function, name, _ in parts]
+        parts = [(item.aggregate, "".join(item.path), item.name) for item in selected.selected]
+        literals = [self._literal_from_log(snapshot, function, column_name) for function, column_name, _ in parts]
         if None in literals:
             return None
-        as_of = self.location_and_version(read.table)[1] is not None
-        names = [
-            alias or quote_identifier(f"{function}({name.strip('`').replace('*', '1')})")
-            for function, name, alias in parts
-        ]
+        as_of = self.location_and_version(selected.table)[1] is not None
+        names = [quote_identifier(alias or f"{function}({column_name or 1})") for function, column_name, alias in parts]
         rows = exact_sql(self.spark, f"VALUES ({', '.join(map(str, literals))}) AS aggregates({', '.join(names)})")
         return self.engine.with_version_alias(rows, file_set(snapshot, snapshot.files.slice(0, 0)), as_of=as_of)
 
@@ -304,6 +296,11 @@ class StatementContext:
     def frame_from_columns(self, columns: Mapping[str, Any], schema: pa.Schema) -> DataFrame:
         """Return rows from columns."""
         return self.engine.rows(pa.Table.from_pydict(dict(columns), schema=schema))
+
+
+def _is_of_log(item: SelectItem) -> bool:
+    """Whether the log may hold this aggregate: the count of rows, or a bound of a column."""
+    return item.value is None if item.aggregate == "count" else bool(item.aggregate) and len(item.path) == 1
 
 
 def _with_metadata(query: Query) -> Query:

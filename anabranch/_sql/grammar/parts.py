@@ -8,7 +8,6 @@ columns.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -21,7 +20,6 @@ Path: TypeAlias = tuple[str, ...]
 Arguments: TypeAlias = Mapping[str, Any] | tuple[Any, ...] | None
 Span: TypeAlias = tuple[int, int]
 """The first character in the statement, and the first one after."""
-_BARE_ALIAS = re.compile(r"\s*(AS\s+)?(\w+|`[^`]+`)\s*", re.IGNORECASE)
 
 
 class Statement:
@@ -140,14 +138,6 @@ class Query(Statement):
     span: Span = field(default=(0, 0), compare=False)
     stars: tuple[int, ...] = ()
     refused: str | None = None
-
-    @property
-    def ends_with_table(self) -> bool:
-        """Whether the query ends with the only table that it reads, or its alias, and reads all rows of that."""
-        [read] = self.references
-        remainder = self.text[read.stop :]
-        has_end = not remainder.strip() or (read.table.alias is not None and _BARE_ALIAS.fullmatch(remainder))
-        return bool(has_end) and not (read.view or read.changes or read.where or read.asks_metadata)
 
 
 @dataclass(frozen=True)

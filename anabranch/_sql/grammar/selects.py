@@ -87,6 +87,14 @@ def select(r: Reader) -> SelectRows | None:
 
 def rows_of_one_table(query: Query) -> SelectRows | None:
     """The query, if it selects columns and values of the rows of one table, or of those that WHERE selects, and does
+    nothing else; None for any other.
+    """
+    found = select_from_one_table(query)
+    return None if found is None or any(item.aggregate for item in found.selected) else found
+
+
+def select_from_one_table(query: Query) -> SelectRows | None:
+    """The query, if it selects values or aggregates of the rows of one table, or of those that WHERE selects, and does
     nothing else; None for any other. It may stand in parentheses after ``SELECT * FROM``.
     """
     read = query.references[0] if len(query.references) == 1 and not query.arguments else None
@@ -102,8 +110,7 @@ def rows_of_one_table(query: Query) -> SelectRows | None:
             _, behind.i = alias_at(behind.tokens, behind.i)
     except (NeedsSpark, SqlSyntaxError):
         return None
-    is_all = before.is_at_end and behind.is_at_end and not any(item.aggregate for item in selected)
-    return SelectRows(read.table, selected, where) if is_all else None
+    return SelectRows(read.table, selected, where) if before.is_at_end and behind.is_at_end else None
 
 
 def _reader(text: str) -> Reader:
