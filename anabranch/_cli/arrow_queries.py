@@ -44,11 +44,26 @@ def select(statement: SelectRows) -> Callable[[], ArrowRows]:
         NeedsSpark: only Spark can compute a value or read a column. InvalidCondition: it names an unknown column.
     """
     read = PathTable(statement.table)
+    shown, where = _output(statement, read)
+    if statement.selected[0].aggregate:
+        batches = _aggregate_rows(shown, read, where)
+    else:
+        batches = (_with_spelled_months(batch, shown) for batch in _project_rows(shown, read, where))
+    return lambda: ArrowRows.of([column.name for column in shown], batches).first(statement.limit)
+
+
+def rows_of(statement: SelectRows, read: PathTable) -> pa.RecordBatchReader:
+    """The rows of a query without aggregates. Raises NeedsSpark, InvalidCondition: as `select`."""
+    shown, where = _output(statement, read)
+    schema = pa.schema([(column.name, arrow_type(column.type)) for column in shown])
+    return pa.RecordBatchReader.from_batches(schema, _project_rows(shown, read, where))
+
+
+def _output(statement: SelectRows, read: PathTable) -> tuple[list[OutputColumn], str | None]:
+    """The columns of the result, and the condition."""
     where = None if statement.where is None else read.text(statement.where)
     read.check(where, {})
-    shown = [column for item in statement.selected for column in _output_columns(item, read)]
-    batches = (_aggregate_rows if statement.selected[0].aggregate else _project_rows)(shown, read, where)
-    return lambda: ArrowRows.of([column.name for column in shown], batches).first(statement.limit)
+    return [column for item in statement.selected for column in _output_columns(item, read)], where
 
 
 def _output_columns(selected: SelectItem, read: PathTable) -> list[OutputColumn]:
@@ -128,10 +143,15 @@ def _project_rows(shown: list[OutputColumn], read: PathTable, where: str | None)
     def project() -> Iterator[pa.RecordBatch]:
         for batch in rows:
             with without_spark("the query", read.snapshot.table):
-                columns = [_spell_months(_column(batch, column.values), column.type) for column in shown]
+                columns = [_column(batch, column.values) for column in shown]
             yield pa.RecordBatch.from_arrays(columns, [column.name for column in shown])
 
     return project()
+
+
+def _with_spelled_months(batch: pa.RecordBatch, shown: list[OutputColumn]) -> pa.RecordBatch:
+    columns = [_spell_months(values, column.type) for values, column in zip(batch.columns, shown, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, [column.name for column in shown])
 
 
 def _spell_months(values: pa.Array, data_type: DataType) -> pa.Array:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from anabranch._api.table_merge import TableClause, TableMerge
 from anabranch._arrow.backend import without_spark
 from anabranch._catalog.table_names import name_to_sql, path_in
-from anabranch._cli.arrow_queries import select
+from anabranch._cli.arrow_queries import rows_of, select
 from anabranch._cli.arrow_rows import ArrowRows
 from anabranch._cli.path_tables import PathTable, plain, plain_value, version_and_moment
 from anabranch._expressions.dialect import TokenizedText
@@ -137,7 +137,8 @@ def _affected_rows(rows: int) -> ArrowRows:
 
 def _insert(statement: rv.InsertRows) -> Run:
     target = PathTable(statement.table).newest()
-    overwrites = "INSERT OVERWRITE" if statement.where is None and not statement.is_matched else "REPLACE"
+    ways = {"REPLACE WHERE": statement.where, "REPLACE ON": statement.on, "REPLACE USING": statement.using}
+    overwrites = next((way for way, given in ways.items() if given), "INSERT OVERWRITE")
     for what, is_present in ((overwrites, statement.overwrites), ("WITH SCHEMA EVOLUTION", statement.evolves)):
         if is_present:
             raise target.needs_spark(what, "without it INSERT INTO appends rows, and changes no column")
@@ -159,12 +160,13 @@ def _nothing(_: Any) -> ArrowRows:
 
 
 def _merge(statement: rv.MergeRows) -> Run:
-    target, source = PathTable(statement.table).newest(), _source(statement)
+    selected = _source(statement)
+    target, source = PathTable(statement.table).newest(), PathTable(selected.table)
     if source.snapshot.table == target.snapshot.table:
         raise target.needs_spark(
             "a MERGE whose source is its own table", "it says which version the source was read at"
         )
-    rows = source.table.to_batches(version=source.version)
+    rows = rows_of(selected, source)
     empty = rows.schema.empty_table()
     _, matching, _ = target.texts.merge(_build_merge(statement, target, empty))
     target.backend.check_merge(target.no_files, matching, empty)
@@ -176,15 +178,14 @@ def _merge(statement: rv.MergeRows) -> Run:
     return run
 
 
-def _source(statement: rv.MergeRows) -> PathTable:
-    """The source table of a MERGE. Raises NeedsSpark: it is not a whole table, or columns may be added."""
+def _source(statement: rv.MergeRows) -> selects.SelectRows:
+    """The source of a MERGE. Raises NeedsSpark: it is no query of one table's rows, or columns may be added."""
     source = selects.rows_of_one_table(statement.source)
-    is_whole = source is not None and source.is_whole
-    if source is None or not is_whole or statement.evolves:
-        what = "WITH SCHEMA EVOLUTION" if is_whole else "the source of this MERGE"
-        reason = "without it a MERGE takes all rows of a table at a path, and changes no column"
+    if source is None or statement.evolves:
+        what = "the source of this MERGE" if source is None else "WITH SCHEMA EVOLUTION"
+        reason = "without it a MERGE takes columns and values of the rows of one table at a path, and changes no column"
         raise NeedsSpark(what=what, table=None, reason=reason)
-    return PathTable(source.table)
+    return source
 
 
 def _build_merge(statement: rv.MergeRows, target: PathTable, source: pa.Table) -> TableMerge:

@@ -182,6 +182,11 @@ CHANGES = {
     MERGE: ([COUNTS, "5,3,1,1"], ["1,n1,9.00", "2,n2,9.00", "3,new,0.75", "9,x,"]),
     "MERGE INTO delta.`t` USING delta.`u` ON delta.`t`.id = delta.`u`.id WHEN MATCHED THEN UPDATE SET * "
     "WHEN NOT MATCHED THEN INSERT *": ([COUNTS, "2,1,0,1"], ["0,n0,0.00", "1,n1,0.25", "2,n2,0.50", "3,new,", "9,,"]),
+    "MERGE INTO delta.`t` t USING (SELECT id, upper(v.name) AS name FROM delta.`u` v WHERE v.id < 9) u ON t.id = u.id "
+    "WHEN MATCHED THEN UPDATE SET name = u.name WHEN NOT MATCHED THEN INSERT (id) VALUES (u.id)": (
+        [COUNTS, "1,1,0,0"],
+        ["0,n0,0.00", "1,n1,0.25", "2,n2,0.50", "3,NEW,0.75"],
+    ),
 }
 
 
@@ -254,6 +259,7 @@ REFUSED = {
     "INSERT INTO delta.`t` VALUES ('no number', 1, 2)": "this INSERT",
     "INSERT INTO delta.`t` VALUES (1)": "this INSERT",
     "INSERT INTO delta.`t` REPLACE WHERE id = 1 VALUES (1, 'x', 2)": "REPLACE WHERE",
+    "INSERT INTO delta.`t` REPLACE USING (id) VALUES (1, 'x', 2)": "REPLACE USING",
     "INSERT OVERWRITE delta.`t` VALUES (1, 'x', 2)": "INSERT OVERWRITE",
     "MERGE INTO delta.`t` t USING (SELECT 1 AS id) u ON t.id = u.id WHEN MATCHED THEN DELETE": "source of this MERGE",
     "MERGE INTO delta.`t` t USING delta.`t` u ON t.id = u.id WHEN MATCHED THEN DELETE": "its own table",
