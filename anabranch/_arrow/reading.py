@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -112,10 +113,13 @@ def map_ahead(
     most_bytes: int | None = None,
 ) -> Iterator[tuple[_Item, _Result]]:
     """Yields each item with its result, in order. Threads compute a few items ahead of the caller, at most
-    ``most_bytes`` of them unless it is a single one. When the caller stops or is interrupted, items that have not begun
-    are cancelled; those that have are awaited only if it ``waits``.
+    ``most_bytes`` of them unless it is a single one; a single item needs no thread. When the caller stops or is
+    interrupted, items that have not begun are cancelled; those that have are awaited only if it ``waits``.
     """
-    if not threads:
+    remaining = iter(items)
+    first_items = list(islice(remaining, 2 if threads else 0))
+    items = chain(first_items, remaining)
+    if len(first_items) < 2:
         yield from ((item, work(item)) for item in items)
         return
     ahead, bytes_ahead = deque[tuple[_Item, Future[_Result]]](), 0

@@ -66,6 +66,13 @@ def test_a_file_whose_values_arrow_cannot_cast_is_left_to_spark(tmp_path: Path) 
 # -- ahead of the caller -----------------------------------------------------------------------------------------------
 
 
+def test_a_single_item_needs_no_thread() -> None:
+    here = threading.current_thread()
+    assert [done for _, done in map_ahead(lambda _: threading.current_thread(), [1], 4)] == [here]
+    assert here not in {done for _, done in map_ahead(lambda _: threading.current_thread(), [1, 2], 4)}
+    assert list(map_ahead(str, [], 4)) == []
+
+
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_what_threads_make_comes_in_the_order_of_what_they_were_given(threads: int) -> None:
     found = list(map_ahead(lambda each: each * 2, range(20), threads))
