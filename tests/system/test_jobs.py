@@ -132,6 +132,25 @@ def test_moments_against_texts_days_and_intervals_are_no_job(spark: SparkSession
     ]
 
 
+def test_moments_that_are_moved_by_units_are_no_job(spark: SparkSession, path: str) -> None:
+    """Among them one before the first file's day, which the log alone rules out."""
+    moments = [dt.datetime(2024, 5, day, 12, tzinfo=dt.UTC) for day in (1, 20)]
+    for number, at in enumerate(moments):
+        anabranch.append(f"{path}-units", pa.table({"id": [number], "at": [at], "due": [at]}))
+    table = DeltaTable.forPath(spark, f"{path}-units")
+    old = "at < DATEADD(DAY, -1, to_timestamp('20240511', 'yyyyMMdd'))"
+    plan = anabranch.sql(spark, f"EXPLAIN DELETE FROM delta.`{path}-units` WHERE {old}").first()[0]
+    assert "WHERE: computed without Spark" in plan
+    assert "1 of 2 files" in plan
+    values = {"due": "TIMESTAMPADD(MONTH, id, at)"}
+    assert jobs(spark, lambda: table.update("DATEDIFF(HOUR, at, TIMESTAMP '2024-05-21 00:00:00') = 12", values)) == 0
+    assert jobs(spark, lambda: table.delete(old)) == 0
+    (row,) = deltalake_rows(f"{path}-units")
+    assert row["due"] == dt.datetime(2024, 6, 20, 12, tzinfo=dt.UTC)
+    assert jobs(spark, lambda: table.delete("at < TIMESTAMPADD(HOUR, -3, current_timestamp())")) == 0
+    assert deltalake_rows(f"{path}-units") == []
+
+
 def test_a_change_of_a_partitioned_table_is_no_job_either(spark: SparkSession, tmp_path: Path) -> None:
     path, source = table_path(tmp_path), table_path(tmp_path)
     by_word = ROWS.append_column("p", pa.array(["it's", None, "b", "a/b"] * 25))

@@ -1,7 +1,7 @@
-"""Intervals: constant spans of time, and the entries that move dates and timestamps by them.
+"""Intervals: constant spans of time, and the entries that move timestamps by them and count them between two.
 
-Knows how Spark types an interval by its units. Guarantee: the results are the same with Spark's present two interval
-types and with its former single one.
+Knows how Spark types an interval by its units, and which units stand in calls such as ``DATEADD(DAY, 1, x)``.
+Guarantee: the results are the same with Spark's present two interval types and with its former single one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.casts import check_years, instants, local
+from anabranch._protocol.expressions.common_types import WIDTHS
 from anabranch._protocol.expressions.datetimes import months_later
 from anabranch._protocol.expressions.syntax import Interval
-from anabranch._protocol.expressions.table import Argument, ArgumentsNotSupported, Datum, Fit, Function, Site
+from anabranch._protocol.expressions.table import (
+    Argument,
+    ArgumentsNotSupported,
+    Datum,
+    Fit,
+    Function,
+    Site,
+    as_arrays,
+)
+from anabranch._protocol.schema.types import INTEGERS, VOID, DataType
 from anabranch._protocol.unsupported import Unsupported
 
 Unit: TypeAlias = Literal["months", "days", "both", "time"]
@@ -93,37 +103,129 @@ def _parts(node: Interval) -> Iterator[tuple[int, str]]:
         yield sign * int(amount.strip("'")), unit.upper().removesuffix("S")
 
 
-# -- timestamps --------------------------------------------------------------------------------------------------------
+# -- calls with a unit -------------------------------------------------------------------------------------------------
+
+_UNIT_SPANS: Mapping[str, Span] = {
+    **{name: Span("months", count) for name, count in (*_MONTHS.items(), ("QUARTER", 3))},
+    **{name: Span("days" if name in _DAYS else "time", micros) for name, micros in _MICROS.items()},
+    "DAYOFYEAR": Span("days", DAY),
+}
+"""The units of ``DATEADD``; those of ``DATEDIFF`` are the same without DAYOFYEAR."""
+_CAST_TO: Mapping[DataType | None, str] = {
+    **dict.fromkeys(("date", "timestamp", "string", VOID), "timestamp"),
+    "timestamp_ntz": "timestamp_ntz",
+}
+"""The type that a moved value is cast to, whatever TIMESTAMP means in the session."""
 
 
-def _fit(arguments: Sequence[Argument]) -> Fit:
-    (moment,) = arguments
-    if moment.type not in ("timestamp", "timestamp_ntz"):
-        raise ArgumentsNotSupported(f"an interval is added to {moment.type}")
-    return Fit(moment.type, (moment.type,))
+def _unit_span(unit: Argument, *others: str) -> Span:
+    name = "" if unit.constant is None else str(unit.constant[0])
+    if name not in _UNIT_SPANS or name in others:
+        raise ArgumentsNotSupported(f"{name} is no unit of it")
+    return _UNIT_SPANS[name]
 
 
-def _add_interval(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
-    (moments,), (unit, amount) = arguments, options
+def _cast_type(moment: Argument) -> str:
+    if moment.type not in _CAST_TO:
+        raise ArgumentsNotSupported("it is computed here for dates, timestamps and texts")
+    return _CAST_TO[moment.type]
+
+
+def _move_fit(arguments: Sequence[Argument]) -> Fit:
+    """The fit for a moment, a count and a unit; a constant count becomes part of the span."""
+    moment, count, unit = arguments
+    gives, span = _cast_type(moment), _unit_span(unit)
+    if count.type not in (*INTEGERS, VOID):
+        raise ArgumentsNotSupported("the number of units must be a whole number")
+    value = None if count.constant is None else count.constant[0]
+    if value is None or abs(value) >> WIDTHS["integer"]:  # a count of up to Spark 4.0 has 32 bits
+        return Fit(gives, (gives, "integer"), (span.unit, span.amount))
+    return Fit(gives, (gives,), (span.unit, span.amount * value))
+
+
+def _move(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    (moments, *counts), (unit, amount) = arguments, options
+    amounts = pa.scalar(amount, pa.int64())
+    if counts:
+        moments, amounts = as_arrays(moments, pc.multiply_checked(counts[0].cast(pa.int64()), amounts))
     check_years(moments)
     if unit == "months":
-        moved = _by_months(local(moments, site), amount)
+        moved = _by_months(local(moments, site), amounts)
         moved = moved if gives == "timestamp_ntz" else instants(moved, site)
     else:
-        if gives == "timestamp" and site.zone is None and (unit != "time" or abs(amount) >= DAY):
+        if gives == "timestamp" and site.zone is None and (unit != "time" or not _are_shorter_than_a_day(amounts)):
             raise Unsupported("the offset of the session's time zone changes")
-        moved = pc.add_checked(moments.cast(pa.int64()), pa.scalar(amount, pa.int64())).cast(moments.type)
+        moved = pc.add_checked(moments.cast(pa.int64()), amounts).cast(moments.type)
     check_years(moved)
     return moved
 
 
-def _by_months(times: Datum, months: int) -> Datum:
+def _are_shorter_than_a_day(micros: Datum) -> bool:
+    is_short = pc.and_(pc.less(micros, DAY), pc.greater(micros, -DAY))
+    return bool(pc.all(is_short, min_count=0).as_py())
+
+
+def _by_months(times: Datum, months: Datum) -> Datum:
     """The same time of the same day of another month, or of its last day if that month is shorter."""
-    days = pc.floor_temporal(times, unit="day")
-    clock = pc.subtract(times.cast(pa.int64()), days.cast(pa.int64()))
-    moved = months_later(days.cast(pa.date32()), pa.scalar(months, pa.int32()))
+    days, clock = _days_and_clock(times)
+    moved = months_later(days, months)
     return pc.add(moved.cast(times.type).cast(pa.int64()), clock).cast(times.type)
 
 
-MOVE = Function("interval", _fit, _add_interval)
-"""An entry without a name in SQL: moves a timestamp by a span, whose unit and amount are its options."""
+def _days_and_clock(times: Datum) -> tuple[Datum, Datum]:
+    """The days of local times, and the microseconds since the beginning of each day."""
+    days = pc.floor_temporal(times, unit="day")
+    return days.cast(pa.date32()), pc.subtract(times.cast(pa.int64()), days.cast(pa.int64()))
+
+
+MOVE = Function("interval", _move_fit, _move)
+"""An entry without a name in SQL: moves a timestamp by a span, whose unit and amount are its options, or as often by it
+as a second argument says.
+"""
+
+
+# -- differences -------------------------------------------------------------------------------------------------------
+
+
+def _difference_fit(arguments: Sequence[Argument]) -> Fit:
+    """The fit for a start, an end and a unit: Spark casts both to an instant, also two local times."""
+    *moments, unit = arguments
+    span = _unit_span(unit, "DAYOFYEAR")
+    for moment in moments:
+        _cast_type(moment)
+    return Fit("long", ("timestamp", "timestamp"), (span.unit, span.amount))
+
+
+def _difference(arguments: Sequence[Datum], gives: str, options: tuple[Any, ...], site: Site) -> Datum:
+    """The number of whole units between two local times, without what is left over."""
+    start, end = as_arrays(*arguments)
+    check_years(start)
+    check_years(end)
+    start, end = local(start, site), local(end, site)
+    unit, amount = options
+    if unit == "months":
+        return pc.divide(_whole_months(start, end), pa.scalar(amount, pa.int64()))
+    between = pc.subtract_checked(end.cast(pa.int64()), start.cast(pa.int64()))
+    return pc.divide(between, pa.scalar(amount, pa.int64()))
+
+
+def _whole_months(start: Datum, end: Datum) -> Datum:
+    """The number of whole months between two local times, as ``java.time.LocalDateTime.until`` counts them: a last day
+    that is not full is left out before months are counted by the days' numbers.
+    """
+    (first, first_clock), (last, last_clock) = _days_and_clock(start), _days_and_clock(end)
+    is_early = pc.and_(pc.greater(last, first), pc.less(last_clock, first_clock))
+    is_late = pc.and_(pc.less(last, first), pc.greater(last_clock, first_clock))
+    step = pc.subtract(is_late.cast(pa.int32()), is_early.cast(pa.int32()))
+    full = pc.add(last.cast(pa.int32()), step).cast(pa.date32())
+    return pc.divide(pc.subtract(_pack_day(full), _pack_day(first)), pa.scalar(32, pa.int64()))
+
+
+def _pack_day(days: Datum) -> Datum:
+    """A number that orders days, in which each month takes 32."""
+    months = pc.add(pc.multiply(pc.year(days), pa.scalar(12, pa.int64())), pc.month(days))
+    return pc.add(pc.multiply(months, pa.scalar(32, pa.int64())), pc.day(days))
+
+
+DIFFERENCE = Function("difference", _difference_fit, _difference)
+"""An entry without a name in SQL: counts the whole units between two timestamps, whose span is its options."""

@@ -34,7 +34,7 @@ from anabranch._protocol.expressions.common_types import (
     is_canonical_text,
     is_date,
 )
-from anabranch._protocol.expressions.intervals import MOVE, span_of
+from anabranch._protocol.expressions.intervals import DIFFERENCE, MOVE, span_of
 from anabranch._protocol.expressions.table import TABLE, Argument, ArgumentsNotSupported, Function
 from anabranch._protocol.expressions.tree import Apply, Constant, Expression, SparkOnly
 from anabranch._protocol.predicates import date_of
@@ -66,6 +66,8 @@ _COMPARISONS = frozenset({"=", "<=>", "!=", "<", "<=", ">", ">=", "in", "between
 _DATE_FUNCTIONS = {"+": "date_add", "-": "date_sub"}
 """The function that a sign means between a date and an integer."""
 _TO_TIMESTAMP = frozenset({"timestamp", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"})
+_ADDS_UNITS = frozenset({"dateadd", "date_add", "timestampadd"})
+_COUNTS_UNITS = frozenset({"datediff", "date_diff", "timestampdiff"})
 _PATTERN_PARSERS: Mapping[str | None, str] = {"timestamp": "to_timestamp_ltz", "timestamp_ntz": "to_timestamp_ntz"}
 """The function that parses a text by a pattern, by its result type."""
 _FUNCTION_OPERATORS = frozenset({"between", "not"})
@@ -305,7 +307,19 @@ class _Resolver:
         trims = {"BOTH FROM": "trim", "LEADING FROM": "ltrim", "TRAILING FROM": "rtrim", "FROM": "trim"}
         if name == "trim" and len(words) == 1 and words[0] in trims:
             return self._apply(trims[words[0]], arguments, "`TRIM`")
+        if name in _ADDS_UNITS | _COUNTS_UNITS:
+            return self._with_unit(name, words[0].removesuffix(" ,"), *arguments)
         return SparkOnly(f"`{name}` in this form is computed by Spark", name, tuple(arguments))
+
+    def _with_unit(self, name: str, unit: str, first: Expression, second: Expression) -> Expression:
+        """A call with a unit as its first argument: of the grammar, so that no session has another function for it."""
+        foreign = next((argument for argument in (first, second) if isinstance(argument, SparkOnly)), None)
+        if foreign is not None:
+            return SparkOnly(foreign.reason, "", (first, second))
+        word = Constant(unit, "string")
+        if name in _ADDS_UNITS:
+            return apply_function(MOVE, [second, first, word], f"`{name}`")
+        return apply_function(DIFFERENCE, [first, second, word], f"`{name}`")
 
 
 def _is_date_and_number(arguments: Sequence[Expression]) -> bool:

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from anabranch._protocol.expressions import intervals, resolving
+from anabranch._protocol.expressions.intervals import DAY
 from anabranch._protocol.expressions.table import TABLE, Site
 from tests.protocol.expressions.test_entries_on_spark import ZONES, case, differences
 from tests.protocol.expressions.typed_texts import rows
@@ -185,15 +187,43 @@ def test_a_broken_entry_is_caught(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     name, kernel, text = BROKEN[fault]
-    table = rows(random.Random(1), 150)
+    broken = replace(TABLE[name], kernel=kernel)
+    assert differences_of(spark, tmp_path, text, lambda: monkeypatch.setitem(TABLE, name, broken)) == (0, 1)
+
+
+UNNAMED: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "a month has thirty days": (
+        "MOVE",
+        _of_one(lambda moments: pc.add(moments.cast(pa.int64()), 30 * DAY).cast(moments.type)),
+        "dateadd(MONTH, 1, ts)",
+    ),
+    "the ends of quarters are counted": (
+        "DIFFERENCE",
+        _of_all(pc.quarters_between),
+        "timestampdiff(QUARTER, ts, TIMESTAMP_LTZ '2020-03-29 01:00:00 UTC')",
+    ),
+}
+
+
+@pytest.mark.classic("sessions of several settings")
+@pytest.mark.parametrize("fault", UNNAMED)
+def test_a_broken_entry_without_a_name_is_caught(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    name, kernel, text = UNNAMED[fault]
+    broken = replace(getattr(intervals, name), kernel=kernel)
+    assert differences_of(spark, tmp_path, text, lambda: monkeypatch.setattr(resolving, name, broken)) == (0, 1)
+
+
+def differences_of(spark: SparkSession, folder: Path, text: str, break_entry: Callable[[], None]) -> tuple[int, int]:
+    """How many there are of a text before and after its entry is broken."""
+    table, found = rows(random.Random(1), 150), []
     (batch,) = table.combine_chunks().to_batches()
-    zone = ZONES["UTC"]
-    right = case(text, batch, zone)
-    assert right is not None
-    monkeypatch.setitem(TABLE, name, replace(TABLE[name], kernel=kernel))
-    wrong = case(text, batch, zone)
-    assert wrong is not None
-    for folder in ("right", "wrong"):
-        (tmp_path / folder).mkdir()
-    assert list(differences(spark, [right], table, tmp_path / "right")) == []
-    assert len(list(differences(spark, [wrong], table, tmp_path / "wrong"))) == 1
+    for name in ("right", "wrong"):
+        each = case(text, batch, ZONES["UTC"])
+        assert each is not None
+        (folder / name).mkdir()
+        found.append(len(list(differences(spark, [each], table, folder / name))))
+        if name == "right":
+            break_entry()
+    return found[0], found[1]

@@ -157,6 +157,29 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
     assert known > 20 * computed
 
 
+@pytest.mark.classic("sessions of several settings")
+@pytest.mark.parametrize("settings", SETTINGS, indirect=True)
+@pytest.mark.parametrize("form", ["moved", "difference"])
+def test_calls_with_a_unit_are_computed_as_by_spark(
+    spark: SparkSession, tmp_path: Path, settings: None, form: str
+) -> None:
+    """Where clocks change, what is moved by less than a day and local times are known, and no difference is."""
+    zone, draw, computed = ZONES[spark.conf.get("spark.sql.session.timeZone") or ""], random.Random(43), 0
+    altered = altered_settings({name: str(spark.conf.get(name)) for name in ALTERING})
+    told: Any = {"altered": altered, "timestamp": TIMESTAMP_TYPES[spark.conf.get(TIMESTAMPS) or ""]}
+    texts = Texts(draw)
+    for number in range(examples(8, 1)):
+        table = rows(draw, 30)
+        (batch,) = table.combine_chunks().to_batches()
+        drawn = [case(getattr(texts, form)(draw.randint(0, 2)), batch, zone, **told) for _ in range(10 * _AT_ONCE)]
+        cases = [each for each in drawn if each is not None and any(each.is_known)][:_AT_ONCE]
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert list(differences(spark, cases, table, folder)) == []
+        computed += len(cases)
+    assert computed >= examples(300, 25) or (zone is None and form == "difference")
+
+
 @pytest.mark.parametrize("searching", ["s RLIKE {}", "regexp_replace(s, {}, '<é>')"])
 def test_a_pattern_finds_what_spark_finds(spark: SparkSession, tmp_path: Path, searching: str) -> None:
     """Each of many drawn patterns in a few texts; Spark is given it by a column."""

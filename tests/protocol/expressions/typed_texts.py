@@ -226,6 +226,7 @@ class Texts:
                 lambda k: f"{c(['year', 'quarter', 'month', 'day', 'hour', 'minute', 'second'])}({self.moment(k)})",
                 lambda k: f"extract({c(['YEAR', 'MONTH', 'DAY', 'DOW', 'DOY'])} FROM {d(k)})",
                 lambda k: f"datediff({d(k)}, {d(k)})",
+                self.difference,
                 lambda k: f"cast({c([n, w])(k)} AS {c(['int', 'bigint', 'smallint', 'tinyint'])})",
                 lambda k: f"cast({s(k)} AS {c(['int', 'bigint'])})",
                 lambda k: f"cast({self.truth(k)} AS int)",
@@ -396,6 +397,7 @@ class Texts:
                 lambda k: f"cast({c([*MOMENTS, 's'])} AS {c(CLOCKS)})",
                 lambda k: f"{c(['timestamp', 'to_timestamp'])}({c([m(k), self.date(k), c([*MOMENTS, 's'])])})",
                 lambda k: f"({m(k)} {c('+-')} {c([*DAYS, *SPANS])})",
+                self.moved,
                 lambda k: self._read(k, ["to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"]),
                 lambda k: f"{c(['to_timestamp_ltz', 'to_timestamp_ntz'])}({c([m(k), self.date(k)])})",
                 lambda k: f"({c(SPANS)} + {m(k)})",
@@ -403,6 +405,23 @@ class Texts:
                 *self._choosing(m),
             ],
         )
+
+    def moved(self, depth: int) -> str:
+        """A moment moved by a number of units."""
+        c = self._draw.choice
+        count = c([c(COUNTS), c(COUNTS), self.whole(depth)])
+        return f"{c(['dateadd', 'date_add', 'timestampadd'])}({c(UNITS)}, {count}, {self._dated(depth)})"
+
+    def difference(self, depth: int) -> str:
+        """The number of units between two moments."""
+        c = self._draw.choice
+        between = f"{self._dated(depth)}, {self._dated(depth)}"
+        return f"{c(['datediff', 'date_diff', 'timestampdiff'])}({c(UNITS[:-1])}, {between})"
+
+    def _dated(self, depth: int) -> str:
+        """A date, a timestamp, or a text of one."""
+        c = self._draw.choice
+        return c([self.moment(depth), self.moment(depth), self.date(depth), c(["ts", "tn", "da", *MOMENTS])])
 
     def _read(self, depth: int, names: Sequence[str]) -> str:
         """A text that is read by a pattern, which mostly is the one that spelled it."""
@@ -448,6 +467,9 @@ DAYS += [
 ]
 SPANS = ["INTERVAL 5 HOURS", "INTERVAL 24 HOURS", "INTERVAL 1 DAY 3 SECONDS", "INTERVAL '90 minutes'"]
 SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERVAL '1' HOUR"]
+UNITS = ["YEAR", "QUARTER", "MONTH", "week", "DAY", "Hour", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"]
+UNITS += ["DAYOFYEAR"]
+COUNTS = ["0", "1", "-1", "- 3", "7", "13", "-400", "100000", "3L", "i", "by", "l", "NULL", "2147483647", "3000000000L"]
 ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
