@@ -118,9 +118,9 @@ _CAST_TO: Mapping[DataType | None, str] = {
 """The type that a moved value is cast to, whatever TIMESTAMP means in the session."""
 
 
-def _unit_span(unit: Argument, *others: str) -> Span:
+def _unit_span(unit: Argument, *excluded: str) -> Span:
     name = "" if unit.constant is None else str(unit.constant[0])
-    if name not in _UNIT_SPANS or name in others:
+    if name not in _UNIT_SPANS or name in excluded:
         raise ArgumentsNotSupported(f"{name} is no unit of it")
     return _UNIT_SPANS[name]
 
@@ -138,7 +138,7 @@ def _move_fit(arguments: Sequence[Argument]) -> Fit:
     if count.type not in (*INTEGERS, VOID):
         raise ArgumentsNotSupported("the number of units must be a whole number")
     value = None if count.constant is None else count.constant[0]
-    if value is None or abs(value) >> WIDTHS["integer"]:  # a count of up to Spark 4.0 has 32 bits
+    if value is None or abs(value) >> WIDTHS["integer"]:  # earlier versions of Spark take counts of 32 bits
         return Fit(gives, (gives, "integer"), (span.unit, span.amount))
     return Fit(gives, (gives,), (span.unit, span.amount * value))
 

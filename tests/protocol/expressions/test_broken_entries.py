@@ -195,7 +195,7 @@ UNNAMED: dict[str, tuple[str, Callable[..., Any], str]] = {
     "a month has thirty days": (
         "MOVE",
         _of_one(lambda moments: pc.add(moments.cast(pa.int64()), 30 * DAY).cast(moments.type)),
-        "dateadd(MONTH, 1, ts)",
+        "dateadd(MONTH, 1, CASE WHEN year(ts) < 9999 THEN ts END)",
     ),
     "the ends of quarters are counted": (
         "DIFFERENCE",

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +172,8 @@ def test_calls_with_a_unit_are_computed_as_by_spark(
     for number in range(examples(8, 1)):
         table = rows(draw, 30)
         (batch,) = table.combine_chunks().to_batches()
-        drawn = [case(getattr(texts, form)(draw.randint(0, 2)), batch, zone, **told) for _ in range(10 * _AT_ONCE)]
-        cases = [each for each in drawn if each is not None and any(each.is_known)][:_AT_ONCE]
+        drawn = (case(getattr(texts, form)(draw.randint(0, 2)), batch, zone, **told) for _ in range(10 * _AT_ONCE))
+        cases = list(islice((each for each in drawn if each is not None and any(each.is_known)), _AT_ONCE))
         folder = tmp_path / str(number)
         folder.mkdir()
         assert list(differences(spark, cases, table, folder)) == []
