@@ -144,6 +144,23 @@ def test_sql_has_the_row_level_too(spark: SparkSession, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "gone", ["array_contains(tags, 'a')", "from_json(json, 'n INT').n = 1", "exists(tags, t -> t = 'a')"]
+)
+def test_conditions_on_what_is_nested_in_a_row_have_it_as_well(spark: SparkSession, tmp_path: Path, gone: str) -> None:
+    rows = [{"id": i, "tags": [tag], "json": f'{{"n": {n}}}'} for i, tag, n in ((0, "a", 1), (1, "b", 2), (2, "c", 3))]
+    table = f"delta.`{tmp_path}`"
+    anabranch.append(tmp_path, rows)
+    with at_phase("staged", lambda: anabranch.sql(spark, f"UPDATE {table} SET id = 20 WHERE id = 2")):
+        assert anabranch.sql(spark, f"DELETE FROM {table} WHERE {gone}").first()[0] == 1
+    assert sorted(row["id"] for row in World(str(tmp_path)).rows()) == [1, 20]
+    with (
+        at_phase("staged", lambda: anabranch.sql(spark, f"UPDATE {table} SET tags = array('a'), json = '{{\"n\":1}}'")),
+        pytest.raises(errors.DeltaConcurrentModificationException),
+    ):
+        anabranch.sql(spark, f"UPDATE {table} SET id = -1 WHERE {gone} OR id = 1")
+
+
+@pytest.mark.parametrize(
     "hostile", ["x' OR '1'='1", "x' OR 1=1 --", "\\' OR 1=1 --", "x'; DROP TABLE y; --", '" OR ""="']
 )
 def test_no_value_becomes_sql(spark: SparkSession, path: str, hostile: str) -> None:
