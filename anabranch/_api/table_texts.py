@@ -50,7 +50,9 @@ class TableTexts:
     @property
     def context(self) -> Context:
         """What the meaning of the texts depends on."""
-        return Context(self.table, self.schema, self.now, "UTC", lambda names: True, has_session=False)
+        return Context(
+            self.table, self.schema, self.now, "UTC", lambda names: True, timestamp="timestamp", has_session=False
+        )
 
     def condition(self, text: str) -> Condition:
         """A condition. Raises InvalidCondition: it has a syntax error or names an unknown column."""

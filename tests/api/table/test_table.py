@@ -244,6 +244,22 @@ def test_an_overwrite_brings_no_row_that_it_does_not_replace(tmp_path: Path) -> 
     assert table.to_arrow().num_rows == 60
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "at < CAST('2020-01-01' AS TIMESTAMP)",
+        "at < to_timestamp('2020-01-01')",
+        "at < to_timestamp('20200101', 'yyyyMMdd')",
+        "at < DATEADD(DAY, -1, to_timestamp('20200102', 'yyyyMMdd'))",
+        "CAST(text AS TIMESTAMP) < to_timestamp('2020', 'yyyy')",
+    ],
+)
+def test_without_a_session_a_timestamp_has_a_time_zone_as_by_default(tmp_path: Path, where: str) -> None:
+    moments = [dt.datetime(2019, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]
+    anabranch.append(tmp_path, {"id": [1, 2], "at": moments, "text": ["2019-01-01 00:00:00", "2024-01-01"]})
+    assert anabranch.table(tmp_path).to_arrow(where=where)["id"].to_pylist() == [1]
+
+
 def test_values_of_all_plain_types_are_kept(tmp_path: Path) -> None:
     rows = pa.table(
         {
