@@ -21,6 +21,7 @@ from anabranch._expressions import (
     resolve_assignments,
 )
 from anabranch._expressions.computations import names_in
+from anabranch._expressions.tokens import CLOCKS
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation, syntax_over
 from anabranch._protocol.expressions.lexer import ParseError
@@ -110,7 +111,8 @@ class TableTexts:
         except ParseError:
             raise describe_unusable(text, self.context) from None
         for parts in names_in(syntax):
-            if not sides.is_one(parts, SEEN[when]):
+            is_clock = len(parts) == 1 and parts[0].lower() in CLOCKS
+            if not is_clock and not sides.is_one(parts, SEEN[when]):
                 tables = " and ".join({"target": "the table", "source": "the source"}[side] for side in SEEN[when])
                 columns = [*self.schema.names] if "target" in SEEN[when] else []
                 columns += sides.source_columns if "source" in SEEN[when] else []

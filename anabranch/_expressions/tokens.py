@@ -24,7 +24,7 @@ DETERMINISTIC = frozenset(
     between bigint bin binary bit_count bit_get bit_length boolean bround btrim cardinality case cast cbrt ceil
     ceiling char char_length character_length chr coalesce concat concat_ws contains conv convert_timezone cos cosh
     cot crc32 csc date date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc dateadd
-    datediff datepart day dayname dayofmonth dayofweek dayofyear decimal decode degrees div double e element_at elt
+    datediff datepart day dayname dayofmonth dayofweek dayofyear decimal decode degrees div double element_at elt
     encode endswith equal_null exists exp expm1 extract factorial filter find_in_set flatten float floor forall
     format_number format_string from_csv from_json from_unixtime from_utc_timestamp get get_json_object getbit
     greatest hash hex hour hypot if ifnull ilike in initcap instr int is_valid_utf8 is_variant_null isnan isnotnull
@@ -33,7 +33,7 @@ DETERMINISTIC = frozenset(
     make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries
     map_filter map_from_arrays map_from_entries map_keys map_values map_zip_with mask md5 minute mod month monthname
     months_between named_struct nanvl negative next_day not nullif nullifzero nvl nvl2 octet_length overlay parse_json
-    parse_url pi pmod position positive pow power printf quarter radians reduce regexp regexp_count regexp_extract
+    parse_url pmod position positive pow power printf quarter radians reduce regexp regexp_count regexp_extract
     regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rint rlike
     round rpad rtrim sec second sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum
     sin sinh size slice smallint sort_array soundex space split split_part sqrt startswith str_to_map string struct
@@ -68,6 +68,8 @@ SPECIAL_MOMENTS = frozenset({"now", "today", "tomorrow", "yesterday"})
 """Texts that Spark replaces by the current time or day when they become a date or a timestamp."""
 
 _QUERY_WORDS = frozenset({"select", "from", "table", "values", "with", "map", "reduce"})
+_SCRIPT_WORDS = frozenset({"map", "reduce"})
+"""Words that open a query with a script, ``(MAP a USING 'script' FROM t)``, and are functions as well."""
 
 
 def tokens_of(text: TokenizedText, context: Context) -> list[Token]:
@@ -114,10 +116,13 @@ def find_columns(tokens: list[Token], schema: Struct) -> frozenset[str]:
 
 def asks_a_query(tokens: list[Token]) -> bool:
     """Whether there is a subquery: SELECT anywhere, or a word that opens a query directly after a parenthesis."""
+    has_script = any(token.text.lower() == "using" for token in tokens)
     for i, token in enumerate(tokens):
         if token.token_type == TokenType.SELECT:
             return True
-        opens = _is(tokens, i - 1, TokenType.L_PAREN) and token.text.lower() in _QUERY_WORDS
+        name = token.text.lower()
+        opens = _is(tokens, i - 1, TokenType.L_PAREN) and name in _QUERY_WORDS
+        opens = opens and (name not in _SCRIPT_WORDS or has_script or not _is(tokens, i + 1, TokenType.L_PAREN))
         if opens and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and not _is_operand(tokens, i):
             return True
     return False

@@ -432,6 +432,8 @@ ROW_LOCAL = [
     "name = 'rand()'",
     "name = 'select'",
     "coalesce(x, id) = if(flag, 1, 2)",
+    "exists(arr, y -> y > 1)",
+    "filter(arr, y -> y > 1)[0] = 1",
     '"a" = name',
 ]
 NOT_ROW_LOCAL = [
@@ -460,8 +462,7 @@ NOT_ROW_LOCAL = [
     "day = 'Yesterday'",
     "day = CAST(' tomorrow' AS DATE)",
     "day = to_date('today UTC')",
-    "exists(arr, y -> y > 1)",
-    "filter(arr, y -> y > 1)[0] = 1",
+    "exists(arr, y -> y > rand())",
     "_metadata.row_index = 1",
     "nope = 1",
     "id = nope.field",
@@ -541,11 +542,26 @@ def test_no_column_is_overlooked_that_sqlglot_takes_for_a_word(text: str) -> Non
         "id IN ( /* x */ select id from t)",
         "NOT EXISTS(select 1)",
         "id = 1 OR x = ((SELECT 1))",
+        "id IN (MAP id USING 'script' FROM t)",
+        "id IN (REDUCE (id) USING 'script' FROM t)",
     ],
 )
 def test_a_subquery_is_refused(text: str) -> None:
     with pytest.raises(errors.NotBuilt, match="subquery"):
         said_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "coalesce(element_at(map('a', 'b'), name), name) = 'b'",
+        "to_json(map('a', 1)) = name",
+        "abs(reduce(array(1), 0, (a, x) -> a + x)) = id",
+        "(map('a', 1))['a'] = id",
+    ],
+)
+def test_functions_that_are_called_as_a_query_begins_are_no_subquery(text: str) -> None:
+    assert said_of(text).expression == text
 
 
 @pytest.mark.parametrize("text", ["", " \n", "-- only a comment", "id = 1; DROP TABLE t", "id = 1;", ";", "id = 'open"])

@@ -210,6 +210,15 @@ def test_names_of_both_libraries_build_a_merge(tmp_path: Path) -> None:
     assert table.to_arrow(["name"], "id = 1").to_pylist() == [{"name": "one"}]
 
 
+def test_the_clock_needs_no_parentheses_in_a_merge(tmp_path: Path) -> None:
+    table = made(tmp_path, pa.table({"id": [1], "day": [dt.date(2020, 1, 1)]}))
+    source = pa.table({"id": [1, 2]})
+    merge = table.merge(source, "t.id = s.id AND t.day <= current_date", target_alias="t", source_alias="s")
+    merge = merge.when_matched_update(updates={"day": "current_date"}, predicate="t.day < current_timestamp")
+    merge.when_not_matched_insert(updates={"id": "s.id", "day": "current_date"}).execute()
+    assert all(day >= dt.date(2026, 1, 1) for day in table.to_arrow()["day"].to_pylist())
+
+
 def test_a_merge_in_which_two_rows_would_change_one_is_refused(tmp_path: Path) -> None:
     table = made(tmp_path)
     with pytest.raises(AmbiguousMerge) as error:
