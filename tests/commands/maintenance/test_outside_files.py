@@ -326,8 +326,8 @@ def test_vacuum_deletes_nothing_where_it_does_not_know_which_file_a_vector_is(
         each.write_bytes(b"x" * 40)
         os.utime(each, (time.time() - 40 * 86400,) * 2)
     if removed:
-        gone = {**vector_at("vectors/v.bin"), "storageType": "r"}
-        put_commit(table, 1, remove("a.parquet", deletionVector=gone, deletionTimestamp=int(time.time() * 1000)))
+        gone, soon = {**vector_at("vectors/v.bin"), "storageType": "r"}, int(time.time() * 1000) + 60_000
+        put_commit(table, 1, remove("a.parquet", deletionVector=gone, deletionTimestamp=soon))  # nothing has expired
     with pytest.raises(errors.UnsupportedVector):
         Vacuum(str(table), retention_hours=0, lite=lite, check_retention=False).run()
     assert orphan.exists()
