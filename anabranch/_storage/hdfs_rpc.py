@@ -107,27 +107,27 @@ class NativeFiles:
 
     def write(self, path: str, chunks: Iterable[bytes]) -> None:
         """See ``FileSystem.write``; files of an erasure-coded folder cannot be forced to disks."""
-        file = None
+        close = None
         try:
-            file = self._answer(lambda _: self.client.create(path))
+            file, close = self._answer(lambda _: _with_closer(self.client.create(path)))
             for chunk in chunks:
                 self._write_chunk(file, chunk)
             self._answer(lambda _: _sync(file))
-            self._answer(lambda _: file.close())
+            self._answer(lambda _: close())
         except BaseException:
-            self._remove_partial(path, file)
+            self._remove_partial(path, close)
             raise
 
     def _write_chunk(self, file: Any, chunk: bytes) -> None:
         self._answer(lambda _: file.write(chunk), len(chunk))
 
-    def _remove_partial(self, path: str, file: Any) -> None:
+    def _remove_partial(self, path: str, close: Callable[[], None] | None) -> None:
         """Remove a partial file; then close it, which would wait for missing blocks while the file exists."""
         with contextlib.suppress(Refused, Unanswered):
             retry(lambda: self.delete(path), _PAUSES_S)
-        if file is not None:
+        if close is not None:
             with contextlib.suppress(Refused, Unanswered):
-                self._answer(lambda _: file.close())
+                self._answer(lambda _: close())
 
     def rename(self, source: str, path: str, *, overwrite: bool) -> None:
         """See ``FileSystem.rename``."""
@@ -231,6 +231,16 @@ def _status(info: Any) -> Status:
     if max(info.length, info.modification_time) > _MAX_NUMBER:
         raise Unanswered("the NameNode states a size or a time that no file can have", passes=False)
     return Status(info.path, info.length, info.modification_time, info.isdir)
+
+
+def _with_closer(file: Any) -> tuple[Any, Callable[[], None]]:
+    """A file, and what alone closes it. Python's base class of files closes garbage, in whatever thread collects it,
+    which would wait there for a NameNode, without a time limit.
+    """
+    close = file.close
+    with contextlib.suppress(AttributeError):
+        file.close = lambda: None
+    return file, close
 
 
 def _sync(file: Any) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import io
 import itertools
 import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
@@ -285,6 +287,28 @@ class Breaking(Failing):
 
     def close(self) -> None:  # type: ignore[override]
         self._at("close")
+
+
+class GarbageFile(io.RawIOBase):
+    """A file that Python closes as garbage, as it does the client's own."""
+
+    closed_by: ClassVar[list[int]] = []
+
+    def write(self, data: Any) -> int:
+        raise OSError("Broken pipe (os error 32)")
+
+    def close(self) -> None:
+        self.closed_by.append(threading.get_ident())
+
+
+def test_whoever_collects_garbage_does_not_wait_for_a_name_node() -> None:
+    client = Failing(RuntimeError("no rename is wanted"))
+    client.create = lambda path: GarbageFile()  # type: ignore[method-assign]
+    with pytest.raises(StoreError):
+        over(client).put("x", b"data")
+    gc.collect()
+    assert len(GarbageFile.closed_by) == 1
+    assert threading.get_ident() not in GarbageFile.closed_by
 
 
 QUOTA = RuntimeError('RPCError("org.apache.hadoop.hdfs.protocol.DSQuotaExceededException", "DiskSpace quota")')
