@@ -57,7 +57,7 @@ def words(asked: Asked) -> Any:
     """Values, or clauses; texts where only Spark says what they are."""
     if not isinstance(asked.command, drawn.Update):
         return sql(asked)
-    context = replace(asked.texts.context, has_session=True)
+    context = replace(asked.texts.context, has_usual_quotes=lambda: False)
     texts = {name: each.text for name, each in asked.command.sets.items()}
     return map_values(
         resolve_assignments(texts, "set", MergeColumns(asked.at.schema, ()), context),

@@ -51,9 +51,8 @@ class TableTexts:
     @property
     def context(self) -> Context:
         """What the meaning of the texts depends on."""
-        return Context(
-            self.table, self.schema, self.now, "UTC", lambda names: True, timestamp="timestamp", has_session=False
-        )
+        always = lambda *_: True  # noqa: E731
+        return Context(self.table, self.schema, self.now, "UTC", always, timestamp="timestamp", has_usual_quotes=always)
 
     def condition(self, text: str) -> Condition:
         """A condition. Raises InvalidCondition: it has a syntax error or names an unknown column."""

@@ -95,7 +95,9 @@ def resolve_computation(syntax: Syntax, context: Context, columns: Columns | Non
     """The computation of a parsed text; ``columns`` as for `reading_of`."""
     zone = context.tzinfo if is_fixed(context.tzinfo) else None
     named = columns or (lambda parts: column_of(parts, context.schema))
-    return computation_of_syntax(syntax, Scope(named, zone, context.altered, context.timestamp, context.has_session))
+    return computation_of_syntax(
+        syntax, Scope(named, zone, context.altered, context.timestamp, context.has_usual_quotes)
+    )
 
 
 def computation_of(text: str, context: Context) -> Computation:

@@ -25,7 +25,7 @@ class Context:
         is_builtin: whether these function names all mean Spark's own (a user may have registered others).
         altered: the settings that change the meaning of some functions in the session (`Scope`).
         timestamp: the type that TIMESTAMP means in the session, by a setting.
-        has_session: whether there is a session; without one Spark's defaults apply.
+        has_usual_quotes: whether quotes and backslashes in texts mean what they do by default, as without a session.
     """
 
     table: str
@@ -35,7 +35,7 @@ class Context:
     is_builtin: Callable[[frozenset[str]], bool]
     altered: frozenset[str] = frozenset()
     timestamp: str | None = None
-    has_session: bool = True
+    has_usual_quotes: Callable[[], bool] = lambda: False
 
     @property
     def tzinfo(self) -> dt.tzinfo | None:

@@ -73,6 +73,11 @@ from anabranch._spark.writing.sites import site_of, writing_site
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 
+QUOTES = (
+    *("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals"),
+    "spark.sql.legacy.consecutiveStringLiterals.enabled",
+)
+"""Settings that change what quotes and backslashes in texts mean; all are false by default."""
 SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),
     *(*ALTERING, TIMESTAMPS),
@@ -308,6 +313,10 @@ class SparkEngine:
     def settings(self) -> dict[str, str]:
         """The settings that the value of an expression depends on."""
         return {name: str(self.spark.conf.get(name)) for name in SETTINGS}
+
+    def has_usual_quotes(self) -> bool:
+        """Whether the session reads quotes and backslashes in texts as Spark does by default."""
+        return all(str(self.spark.conf.get(name, "false")).lower() == "false" for name in QUOTES)
 
     def zone(self) -> str:
         """The session's time zone."""

@@ -132,7 +132,7 @@ def context_for(table: str, schema: Struct, engine: SparkEngine) -> Context:
     timestamp = TIMESTAMP_TYPES.get(settings.get(TIMESTAMPS, "").upper())
     columns = schema.exactly() if _is_case_sensitive(settings) else schema
     zone, altered = settings["spark.sql.session.timeZone"], altered_settings(settings)
-    return Context(table, columns, now, zone, engine.are_builtin, altered, timestamp)
+    return Context(table, columns, now, zone, engine.are_builtin, altered, timestamp, engine.has_usual_quotes)
 
 
 def is_exact(engine: SparkEngine) -> bool:

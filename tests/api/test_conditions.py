@@ -25,6 +25,9 @@ class Engine:
     def settings(self) -> dict[str, str]:
         return {"spark.sql.session.timeZone": "UTC"}
 
+    def has_usual_quotes(self) -> bool:
+        return True
+
     def are_builtin(self, functions: Any) -> bool:
         return True
 

@@ -172,7 +172,7 @@ def _unescape(match: re.Match[str]) -> str:
     if sign is not None:
         return _CONTROLS.get(sign, sign)
     code = int(octal, 8) if octal else int(four or eight, 16)
-    return chr(code) if code < 0x110000 else ""
+    return chr(code) if code < 0x110000 else "\ud800"  # no text has half a character: only Spark reads it
 
 
 def _literal(kind: str, piece: str) -> str:

@@ -80,6 +80,8 @@ _BARE_FUNCTIONS = frozenset(
 _NUMBER = re.compile(r"(-?)(\d*(?:\.\d*)?)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
 _TIMESTAMP_TEXT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(\.\d{1,6})?( UTC|Z)?)?")
 
+_UNCERTAIN = re.compile(r"\$\{|[\ud800-\udfff]")
+"""Parts of texts that only Spark reads: a session replaces the first, and the others are halves of characters."""
 _FLOAT_DIGITS = 15
 """A number of at most this many digits is on the same side of every integer as its ``double``."""
 
@@ -152,15 +154,15 @@ class Scope:
         zone: the session's time zone, if its offset never changes.
         altered: the settings that change the meaning of some entries in the session (`ALTERING`).
         timestamp: the type that TIMESTAMP means in the session (`TIMESTAMPS`); None if it is unknown.
-        has_session: whether a session's settings decide what quotes and backslashes in texts mean; without a session,
-            the defaults do.
+        has_usual_quotes: whether quotes and backslashes in texts mean what they do by default; a session's settings
+            decide it.
     """
 
     column: Columns
     zone: dt.tzinfo | None = None
     altered: frozenset[str] = frozenset()
     timestamp: str | None = None
-    has_session: bool = True
+    has_usual_quotes: Callable[[], bool] = lambda: False
 
 
 def resolve(node: S.Syntax, scope: Scope) -> Expression:
@@ -181,7 +183,7 @@ class _Resolver:
     def resolve(self, node: S.Syntax) -> Expression:
         match node:
             case S.Literal():
-                return _literal(node, has_session=self._scope.has_session)
+                return _literal(node, self._scope)
             case S.TypedLiteral():
                 return _typed_literal(node, self._scope)
             case S.Name():
@@ -403,7 +405,7 @@ def type_of(spelling: str) -> str | None:
 # -- literals ----------------------------------------------------------------------------------------------------------
 
 
-def _literal(node: S.Literal, *, has_session: bool) -> Expression:
+def _literal(node: S.Literal, scope: Scope) -> Expression:
     match node.kind:
         case "null":
             return Constant(None, VOID)
@@ -411,7 +413,7 @@ def _literal(node: S.Literal, *, has_session: bool) -> Expression:
             return Constant(node.text == "true", "boolean")
         case "number":
             return _number(node.text)
-        case "text" if node.is_certain or not has_session:
+        case "text" if node.is_certain or (not _UNCERTAIN.search(node.text) and scope.has_usual_quotes()):
             return Constant(node.text, "string")
         case "text":
             return SparkOnly("Spark's settings decide what a text with quotes or backslashes means", type="string")

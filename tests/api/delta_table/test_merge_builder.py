@@ -63,6 +63,9 @@ class Engine:
     def settings(self) -> Mapping[str, str]:
         return {"spark.sql.session.timeZone": "UTC"}
 
+    def has_usual_quotes(self) -> bool:
+        return True
+
     def are_builtin(self, functions: Any) -> bool:
         return True
 
