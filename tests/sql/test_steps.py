@@ -98,6 +98,12 @@ def test_a_merge_of_a_table_says_what_read_it_as_its_plan_did(spark: SparkSessio
     assert "  read the source: Spark, since the rows are of a query\n" in explained(spark, path, query)
 
 
+def test_a_merge_of_nested_rows_says_which_column_spark_holds(spark: SparkSession, path: str) -> None:
+    source = "(SELECT id, named_struct('s', s) AS both FROM @T)"
+    merge = f"MERGE INTO @T t USING {source} q ON t.id = q.id WHEN MATCHED THEN UPDATE SET s = upper(q.both.s)"
+    assert "join: Spark, since the column both of the source is held by Spark" in run(spark, path, merge)
+
+
 def test_an_insert_of_a_query_is_written_by_spark_and_one_of_literals_by_arrow(spark: SparkSession, path: str) -> None:
     assert run(spark, path, "INSERT INTO @T SELECT id + 10, s FROM @T") == [QUERY]
     assert run(spark, path, "INSERT INTO @T VALUES (100L, 'a')") == ["write rows: Arrow"]

@@ -49,6 +49,7 @@ _SMALL_BYTES, _MOST_ROWS = 4 << 20, 100_000
 """Maximum bytes that a source reads, and maximum number of its rows, to be collected instead of being written to
 files.
 """
+_TOO_LARGE = "the rows of the source are too large to be held here"
 NOT_SMALL = "its rows are too many, or too large, to be held here"
 _KEEPS_NAMES = ("Filter", "Sort", "GlobalLimit", "LocalLimit", "Deduplicate", "Repartition", "ResolvedHint")
 _ALIAS = re.compile(r"SubqueryAlias (?:.*\.)?(?:`((?:[^`]|``)+)`|([^`.]+))")
@@ -98,9 +99,11 @@ class MergeSource:
 
     @property
     def source(self) -> SourceRows:
-        """The rows. Raises Unsupported if they do not fit into memory."""
+        """The rows. Raises Unsupported if they do not fit into memory, or Arrow may read other values than Spark."""
         if self.arrow is None:
-            raise Unsupported("the rows of the source are too large to be held here")
+            foreign = [name for name, kind in zip(self.columns.names, self.columns.types, strict=True) if kind is None]
+            reason = f"the column {foreign[0]} of the source is held by Spark" if foreign else _TOO_LARGE
+            raise Unsupported(reason)
         return SourceRows(self.columns, self.arrow)
 
     def left(self, joined: Sequence[Joined]) -> tuple[MergeSource, Sequence[Joined]]:
