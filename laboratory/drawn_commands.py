@@ -55,17 +55,21 @@ class Clause:
 
 @dataclass(frozen=True)
 class Merge:
-    """MERGE of some rows, on equality of some columns and a condition on the table alone; the sides are t and s."""
+    """MERGE of some rows, on equality of some columns, where NULL may equal NULL, and a condition on the table alone;
+    the sides are t and s.
+    """
 
     source: tuple[Row, ...]
     by: tuple[str, ...]
     also: str | None
     clauses: tuple[Clause, ...]
+    null_safe: frozenset[str] = frozenset()
 
     @property
     def on(self) -> str:
         """The condition."""
-        return " AND ".join([*(f"t.`{name}` = s.`{name}`" for name in self.by), *([self.also] if self.also else [])])
+        equal = [f"t.`{name}` {'<=>' if name in self.null_safe else '='} s.`{name}`" for name in self.by]
+        return " AND ".join([*equal, *([self.also] if self.also else [])])
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,8 @@ def _merge(dice: random.Random, table: Drawn) -> Merge:
         rows = list({tuple(repr(row[name]) for name in by): row for row in rows}.values())
     also = f"({_where(dice, table.columns, 't')})" if dice.random() < 0.3 else None
     clauses = [each for make in (_matched, _not_matched, _by_source) for each in make(dice, table)]
-    return Merge(tuple(rows), by, also, tuple(clauses) or (_star("matched", "update"),))
+    null_safe = frozenset(name for name in by if dice.random() < 0.3)
+    return Merge(tuple(rows), by, also, tuple(clauses) or (_star("matched", "update"),), null_safe)
 
 
 def _star(when: Any, action: Any, condition: str | None = None) -> Clause:

@@ -210,11 +210,18 @@ def functions(asked: Asked) -> Any:
     also = _truth(asked, command.also)
 
     def on(row: Row, source: Row) -> bool | None:
-        keys = [(row[name], source[name]) for name in command.by]
-        truths = [None if None in pair else _same(*pair) for pair in keys] + [also(row, source)]
+        truths = [_equal(row[name], source[name], name in command.null_safe) for name in command.by]
+        truths.append(also(row, source))
         return False if False in truths else None if None in truths else True
 
     return MergePlan(on, tuple(_clause(asked, each) for each in command.clauses))
+
+
+def _equal(left: Any, right: Any, null_safe: bool) -> bool | None:
+    """``left = right``, or ``left <=> right``."""
+    if left is None or right is None:
+        return left is right if null_safe else None
+    return _same(left, right)
 
 
 def _same(left: Any, right: Any) -> bool:

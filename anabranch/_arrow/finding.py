@@ -73,12 +73,11 @@ def check_condition(schema: Struct, condition: Condition) -> tuple[Computation, 
 
 
 def find_by_keys(site: Site, files: FileSet, values: Mapping[str, pa.Array], address: tuple[str, str]) -> pa.Table:
-    """Live rows whose key columns each hold one of the given values, none of which is NULL. Returns the key columns, in
-    the types of the values, and two more with each row's path, as in the log, and its position; file by file, in the
-    order of rows.
+    """Live rows whose key columns each hold one of the given values. Returns the key columns, in the types of the
+    values, and two more with each row's path, as in the log, and its position; file by file, in the order of rows.
 
     Args:
-        values: column -> values of its `domain`.
+        values: column -> values of its `domain`; NULL is one of them if rows that hold NULL are wanted too.
         address: names of the two columns.
 
     Raises:

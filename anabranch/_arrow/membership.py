@@ -20,15 +20,17 @@ _SPARSE = 16
 
 def make_membership_test(values: pa.Array) -> Callable[[pa.Array], Any]:
     """A function that tests for each value of an array whether it is one of these values, as a NumPy array. These are
-    of the same type and not NULL; NULL is never a member.
+    of the same type; NULL is a member only if it is one of them.
 
     Example:
         >>> make_membership_test(pa.array([3, 5]))(pa.array([5, 4, None])).tolist()
         [True, False, False]
+        >>> make_membership_test(pa.array([3, None]))(pa.array([5, 4, None])).tolist()
+        [False, False, True]
     """
     if not _is_number(values.type):
         return lambda column: pc.is_in(column, value_set=values).to_numpy(zero_copy_only=False)
-    members = np.unique(_numbers(values))
+    members, has_null = np.unique(_numbers(values.drop_null())), values.null_count > 0
     mask = min(max(_LEAST_BITS, 1 << (len(members) * _SPARSE - 1).bit_length()), _MOST_BITS) - 1 if len(members) else 0
     bits = np.zeros(mask + 1, bool)
     bits[members & mask] = True
@@ -40,7 +42,9 @@ def make_membership_test(values: pa.Array) -> Callable[[pa.Array], Any]:
         candidate_numbers = numbers[candidates]
         places = np.minimum(np.searchsorted(members, candidate_numbers), max(len(members) - 1, 0))
         is_member[candidates] = members[places] == candidate_numbers if len(members) else False
-        return is_member & column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else is_member
+        if column.null_count:
+            is_member[column.is_null().to_numpy(zero_copy_only=False)] = has_null
+        return is_member
 
     return are_among
 

@@ -133,22 +133,35 @@ def _are_alike(ours: DataType, theirs: DataType | None) -> bool:
 
 
 def _values(files: FileSet, matching: MergePlan, source: SourceRows) -> dict[str, pa.Array]:
-    """The values of the source's keys, without NULL, which matches nothing. Raises Unsupported, as `_keys`."""
-    keys = _keys(files, matching, source.columns)
-    return {name: pc.unique(source.table.column(at).drop_null().cast(kind)) for name, (at, kind) in keys.items()}
+    """The values of the source's keys, each once. NULL is one of them only where the key is null-safe: elsewhere it
+    matches nothing. Raises Unsupported, as `_keys`.
+    """
+    values = {}
+    for name, (at, kind) in _keys(files, matching, source.columns).items():
+        column = source.table.column(at)
+        values[name] = pc.unique((column if name in matching.null_safe else column.drop_null()).cast(kind))
+    return values
 
 
 def _pairs(site: Site, files: FileSet, matching: MergePlan, source: SourceRows, address: Address) -> pa.Table:
     """The addresses of table rows with the indexes of the source rows that have equal keys, in the order of the table's
     rows.
     """
-    keys = _keys(files, matching, source.columns)
-    table_keys = finding.find_by_keys(site, files, _values(files, matching, source), address)
-    names = [f"k{i}" for i in range(len(keys))]
-    ours = pa.table([*table_keys.columns, pa.array(np.arange(len(table_keys)))], [*names, *address, AT])
-    columns = [source.table.column(at).cast(kind) for at, kind in keys.values()]
-    theirs = pa.table([*columns, pa.array(np.arange(source.rows))], [*names, NUMBER])
+    keys, values = _keys(files, matching, source.columns), _values(files, matching, source)
+    found = finding.find_by_keys(site, files, values, address)
+    table_keys = [_joinable(found[name], values[name]) for name in keys]
+    source_keys = [_joinable(source.table.column(at).cast(kind), values[name]) for name, (at, kind) in keys.items()]
+    names, addresses = [f"k{i}" for i in range(len(keys))], [found[name] for name in address]
+    ours = pa.table([*table_keys, *addresses, pa.array(np.arange(len(found)))], [*names, *address, AT])
+    theirs = pa.table([*source_keys, pa.array(np.arange(source.rows))], [*names, NUMBER])
     return ours.join(theirs, names, join_type="inner").sort_by([(AT, "ascending"), (NUMBER, "ascending")])
+
+
+def _joinable(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
+    """A key of some rows as Arrow's join compares it. If NULL is one of the key's values, these are their indexes among
+    the values, since that join never takes two NULLs to be equal.
+    """
+    return pc.index_in(column, value_set=values) if values.null_count else column
 
 
 def _check_unambiguous(pairs: pa.Table, table: str) -> None:

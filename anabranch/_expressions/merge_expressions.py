@@ -42,6 +42,7 @@ from anabranch._protocol.store_assignment import ComputedExpression
 from anabranch.errors import InvalidOption, NotBuilt
 
 _NOTHING = SkippingPredicate()
+_EQUAL_NULL = "equal_null"
 
 
 @dataclass(frozen=True)
@@ -98,15 +99,17 @@ def analyze_merge(
     first = _parse_expression(on, sides, context)
     parsed = [_parse_clause(clause, sides, context) for clause in clauses]
     expressions = [first, *(r for clause in parsed for r in _expressions_of(clause))]
-    row_local, is_own = _check_row_local(expressions, first.skipping, context)
-    keys, rest = _split_keys(first, sides, context)
+    on_keys = _split_keys(first, sides, context)
+    row_local, is_own = _check_row_local(expressions, first.skipping.called | on_keys.called, context)
+    is_trusted = is_own or not on_keys.called
     matching = MergePlan(
         first.expression,
         tuple(_for_engine(clause, is_own=is_own) for clause in parsed),
         sides.target,
         sides.source,
-        keys,
-        rest if is_own else HIDDEN,
+        on_keys.pairs if is_trusted else (),
+        on_keys.null_safe if is_trusted else frozenset(),
+        on_keys.rest if is_own else HIDDEN,
         evolves=sides.evolved is not None,
     )
     predicate = first.skipping.choose_predicate(is_own=is_own)
@@ -149,15 +152,13 @@ def _predicates_json(matching: MergePlan, when: When) -> str:
     return json.dumps(predicates, ensure_ascii=False, separators=(",", ":"))
 
 
-def _check_row_local(
-    reads: Sequence[_ParsedExpression], usable: SkippingPredicate, context: Context
-) -> tuple[bool, bool]:
-    """Whether every expression is row-local; and whether each function that a row-local expression, a computation here
-    or skipping needs is Spark's own. The session is queried once, since each query takes time.
+def _check_row_local(reads: Sequence[_ParsedExpression], used: frozenset[str], context: Context) -> tuple[bool, bool]:
+    """Whether every expression is row-local; and whether each function that is ``used``, or that a row-local expression
+    or a computation here needs, is Spark's own. The session is queried once, since each query takes time.
     """
     called = [read.called for read in reads]
     row_local = all(names is not None and names <= DETERMINISTIC for names in called)
-    needed = usable.called.union(*(names for names in called if names and row_local), *(map(_called_functions, reads)))
+    needed = used.union(*(names for names in called if names and row_local), *(map(_called_functions, reads)))
     is_own = not needed or context.is_builtin(needed)
     return row_local and is_own, is_own
 
@@ -203,30 +204,65 @@ def _parse_text(text: str, sides: MergeColumns, context: Context, when: When) ->
     )
 
 
-def _split_keys(
-    on: _ParsedExpression, sides: MergeColumns, context: Context
-) -> tuple[tuple[tuple[str, str], ...], Computation]:
+@dataclass(frozen=True)
+class _Keys:
+    """What ON requires.
+
+    Attributes:
+        pairs, null_safe, rest: as `MergePlan.keys`, `MergePlan.null_safe` and `MergePlan.rest`.
+        called: the functions that have to be Spark's own for the pairs to be required.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    null_safe: frozenset[str]
+    called: frozenset[str]
+    rest: Computation
+
+
+@dataclass(frozen=True)
+class _Equality:
+    """A part of ON that requires two names to be equal; by ``<=>`` if it is null-safe, which a function may spell."""
+
+    names: tuple[S.Name, S.Name]
+    null_safe: bool = False
+    called: frozenset[str] = frozenset()
+
+
+def _split_keys(on: _ParsedExpression, sides: MergeColumns, context: Context) -> _Keys:
     """The pairs of columns of table and source that ON requires to be equal, where each name is unambiguous; and the
     rest of its condition.
     """
-    keys, rest = list[tuple[str, str]](), list[S.Syntax]()
+    keys, rest = list[tuple[tuple[str, str], _Equality]](), list[S.Syntax]()
     for part in () if on.syntax is None else split_conjuncts(on.syntax):
-        pair = _pair([sides.readings(parts) for parts in _equal_names(part)])
-        keys += [pair] if pair is not None else []
-        rest += [part] if pair is None else []
-    if len(rest) > 1:
-        rest = [S.Operation("and", tuple(rest))]
-    if rest:
-        return tuple(keys), resolve_computation(rest[0], context, lambda parts: sides.column(parts, SEEN["matched"]))
-    return tuple(keys), NOTHING_MORE if keys else UNREAD
+        equality = _equality_in(part)
+        pair = None if equality is None else _pair([sides.readings(name.parts) for name in equality.names])
+        if equality is not None and pair is not None:
+            keys.append((pair, equality))
+        else:
+            rest.append(part)
+    null_safe = frozenset(ours for (ours, _), equality in keys if equality.null_safe)
+    called = frozenset[str]().union(*(equality.called for _, equality in keys))
+    return _Keys(tuple(pair for pair, _ in keys), null_safe, called, _rest_of(rest, bool(keys), sides, context))
 
 
-def _equal_names(part: S.Syntax) -> list[Sequence[str]]:
-    """The two names that a part requires to be equal."""
+def _rest_of(parts: Sequence[S.Syntax], has_keys: bool, sides: MergeColumns, context: Context) -> Computation:
+    """The parts of ON that are no keys, joined by AND, over a pair of rows."""
+    if not parts:
+        return NOTHING_MORE if has_keys else UNREAD
+    joined = parts[0] if len(parts) == 1 else S.Operation("and", tuple(parts))
+    return resolve_computation(joined, context, lambda names: sides.column(names, SEEN["matched"]))
+
+
+def _equality_in(part: S.Syntax) -> _Equality | None:
+    """The equality of two names that a part of ON is; None if it is anything else."""
     match part:
-        case S.Operation("=", (S.Name() as one, S.Name() as other)) if not any(map(_may_be_called, (one, other))):
-            return [one.parts, other.parts]
-    return []
+        case S.Operation("=" | "<=>" as sign, (S.Name() as one, S.Name() as other)):
+            found = _Equality((one, other), sign == "<=>")
+        case S.Call(arguments=(S.Name() as one, S.Name() as other), words=()) if part.name == _EQUAL_NULL:
+            found = _Equality((one, other), True, frozenset({_EQUAL_NULL}))
+        case _:
+            return None
+    return None if any(map(_may_be_called, found.names)) else found
 
 
 def _may_be_called(name: S.Name) -> bool:

@@ -89,6 +89,7 @@ class MergePlan:
         on: the condition over both sides.
         target, source: the aliases; None if there is none.
         keys: pairs of a table's and a source's column that ON requires to be equal.
+        null_safe: the table's columns among them that ON compares by ``<=>``, where NULL equals NULL.
         rest: the remainder of ON, over a pair of rows.
         evolves: whether structs of the source may lack members, which are then NULL.
         added: columns that the MERGE adds to the table, used in no expression.
@@ -100,6 +101,7 @@ class MergePlan:
     target: str | None = None
     source: str | None = None
     keys: tuple[tuple[str, str], ...] = ()
+    null_safe: frozenset[str] = frozenset()
     rest: Computation = UNREAD
     evolves: bool = False
     added: tuple[str, ...] = ()

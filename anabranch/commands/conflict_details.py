@@ -160,8 +160,9 @@ def partition_condition(snapshot: Snapshot, ours: Transaction, file: FileRow | N
 def source_condition(snapshot: Snapshot, matching: MergePlan, where: Condition, values: Values) -> str | None:
     """A condition on the table's columns that ON compares, with the source's present values.
 
-    ON contains ``t.c = s.c`` already, so the condition does not change what matches. Partition columns come first. None
-    if no comparison is known, or if the MERGE changes unmatched rows and so has to read all.
+    ON contains ``t.c = s.c`` already, so the condition does not change what matches; a column in which NULL matches too
+    is left out. Partition columns come first. None if no comparison is known, or if the MERGE changes unmatched rows,
+    and so has to read all.
     """
     if matching.acts_without_match or not may_show(snapshot):
         return None
@@ -172,7 +173,8 @@ def source_condition(snapshot: Snapshot, matching: MergePlan, where: Condition, 
     prefix = f"{_name(matching.target)}." if matching.target else ""
     for name in (of_partition or list(pairs))[:_NAMED]:
         distinct = values(pairs[name])
-        condition = None if distinct is None else _in_condition(prefix, snapshot.schema.field(name), distinct)
+        is_listed = distinct is not None and not (name in matching.null_safe and None in distinct)
+        condition = _in_condition(prefix, snapshot.schema.field(name), distinct or ()) if is_listed else None
         conditions += [condition] if condition is not None else []
     return " AND ".join(conditions) or None
 

@@ -208,6 +208,9 @@ def test_the_marked_rows_are_brought_as_spark_reads_them(spark: SparkSession, ta
         {"w": ["a", "\uffff"]},
         {"day": [date(2020, 1, 1)], "s": [5, 0]},
         {"part": ["x"], "b": [5]},
+        {"l": [5, None]},
+        {"w": [None, "a"], "s": [0, None]},
+        {"part": [None, "x"]},
     ],
 )
 def test_live_rows_with_some_values_are_found_with_their_addresses(

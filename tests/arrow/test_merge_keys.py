@@ -67,6 +67,13 @@ INSERTS = [
     "WHEN NOT MATCHED AND s.j = 'a' THEN INSERT *",
     "WHEN NOT MATCHED AND v > 2 THEN INSERT (k, j, v) VALUES (k, concat(w, '!'), v % 2)",
 ]
+NULL_SAFE = [
+    "t.k <=> s.k",
+    "t.k = s.k AND t.j <=> s.j",
+    "equal_null(s.j, t.j) AND s.k IS NOT DISTINCT FROM t.k",
+    "t.k <=> s.k AND t.v > 1",
+    "t.w <=> s.w AND t.k <=> s.k AND s.v < 3",
+]
 ONS = [
     "t.k = s.k",
     "t.k = s.k AND t.j = s.j",
@@ -74,6 +81,7 @@ ONS = [
     "t.k = s.k AND t.v > 1",
     "t.j = s.j AND s.v < t.v",
     "t.k = s.k AND (s.w = t.w OR t.x > 0.5 AND s.v BETWEEN 1 AND 3)",
+    *NULL_SAFE,
 ]
 ALONES = [
     *[""] * 4,
@@ -140,13 +148,14 @@ def rows(path: str) -> Counter[str]:
     return Counter(map(repr, deltalake_rows(path)))
 
 
-def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool) -> tuple[bool, str]:
+def raced(spark: SparkSession, folder: Path, seed: int, *, few: bool, null_safe: bool = False) -> tuple[bool, str]:
     """Run one random MERGE both ways; whether Arrow did the join, or at least found the rows."""
     dice = random.Random(seed)
     partition_by = dice.choice([[], [], ["w"]])
     is_plain = seed % 2 == 0
     on, (clause, insert) = dice.choice(ONS[:3] if is_plain else ONS), dice.choice(PLAIN if is_plain else ALONE)
-    keys = None if dice.random() < 0.3 else dice.sample(range(-3, 25), 12)
+    on = dice.choice(NULL_SAFE[:3]) if null_safe and is_plain else dice.choice(NULL_SAFE) if null_safe else on
+    keys = None if dice.random() < 0.3 else dice.sample([*range(-3, 25), *[None] * null_safe], 12)
     source = drawn(dice, 12, keys, dice.choice([{}, {}, NARROW]))
     alone, properties = dice.choice(ALONES), dice.choice(PROPERTIES)
     pair = [made(folder / f"a{seed}", random.Random(seed), partition_by, properties), str(folder / f"s{seed}")]
@@ -179,6 +188,15 @@ def test_random_merges_end_the_same_whoever_joins(spark: SparkSession, tmp_path:
     assert sum(done) >= count // 2
 
 
+@pytest.mark.parametrize("few", [True, False], ids=["few rows", "many rows"])
+def test_random_merges_by_null_safe_keys_end_the_same_whoever_joins(
+    spark: SparkSession, tmp_path: Path, few: bool
+) -> None:
+    count = examples(30, 4)
+    done = [raced(spark, tmp_path, seed, few=few, null_safe=True)[0] for seed in range(count)]
+    assert sum(done) >= count // 2
+
+
 COMPUTED = [
     (ONS[0], CLAUSES[4], ""),
     (ONS[0], CLAUSES[5], ""),
@@ -194,6 +212,9 @@ COMPUTED = [
     (ONS[0], CLAUSES[0], ALONES[4]),
     (ONS[3], CLAUSES[2], ALONES[5]),
     (ONS[0], "", ALONES[6]),
+    (NULL_SAFE[0], CLAUSES[0], INSERTS[0]),
+    (NULL_SAFE[2], CLAUSES[1], ALONES[4]),
+    (NULL_SAFE[4], CLAUSES[2], INSERTS[1]),
 ]
 
 
@@ -235,6 +256,7 @@ def test_a_merge_whose_conditions_and_values_are_computed_here_is_joined_without
         replace(plain, clauses=(Clause("matched", "delete", "rand() < 0.5"),)),
         replace(plain, clauses=(Clause("matched", "update", None, {"v": "rand()"}),)),
         replace(plain, keys=()),
+        replace(plain, keys=(("k", "k"), ("k", "v")), null_safe=frozenset({"k"})),
     ):
         with pytest.raises(Unsupported):
             merge_keys.resolve_join(files, other, source)

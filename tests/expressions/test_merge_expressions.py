@@ -338,9 +338,39 @@ def test_what_on_requires_beside_its_keys_is_computed_over_pairs_of_rows() -> No
     assert found.rest.is_condition
 
 
-@pytest.mark.parametrize("on", ["t.id <=> src.id", "true", "t.id = src.id OR t.day = src.day", "t.id + 1 = src.id"])
+@pytest.mark.parametrize("on", ["t.id <=> 5", "true", "t.id = src.id OR t.day = src.day", "t.id + 1 = src.id"])
 def test_without_keys_nothing_is_said_of_what_on_requires(on: str) -> None:
     assert computed(on).keys == ()
+
+
+NULL_SAFE_ONS = {
+    "t.id <=> src.id": [("id", "id")],
+    "src.id IS NOT DISTINCT FROM t.id": [("id", "id")],
+    "equal_null(t.Id, src.ID)": [("id", "id")],
+    "t.id <=> src.id AND equal_null(only_s, only_t)": [("id", "id"), ("only_t", "only_s")],
+}
+
+
+@pytest.mark.parametrize("on", NULL_SAFE_ONS)
+def test_keys_by_which_null_equals_null_are_told_from_others(on: str) -> None:
+    found = computed(f"{on} AND t.day = src.day")
+    assert list(found.keys) == [*NULL_SAFE_ONS[on], ("day", "day")]
+    assert found.null_safe == {ours for ours, _ in NULL_SAFE_ONS[on]}
+    assert found.rest == NOTHING_MORE
+
+
+@pytest.mark.parametrize("rest", ["", " AND theirs(t.day)"])
+def test_a_function_of_the_session_in_the_place_of_sparks_makes_no_key(rest: str) -> None:
+    sides = MergeColumns(SCHEMA, tuple(DESCRIBED.names), "t", "src", described=DESCRIBED)
+
+    def found(on: str) -> MergePlan:
+        context = Context("table", SCHEMA, NOW, "UTC", lambda names: "equal_null" not in names)
+        return analyze_merge(on + rest, (Clause("matched", "delete"),), sides, context)[1]
+
+    assert found("t.id <=> src.id").keys == (("id", "id"),)
+    plan = found("t.day = src.day AND equal_null(t.id, src.id)")
+    assert (plan.keys, plan.null_safe) == ((), frozenset())
+    assert plan.rest.reason is not None
 
 
 def test_a_clause_sees_the_rows_that_it_is_for() -> None:
@@ -459,8 +489,12 @@ def test_the_history_shows_columns_as_sql() -> None:
         (Printed("or(=(t.id, src.id), =(src.day, t.day))"), []),
         (Printed("not(=(t.id, src.id))"), []),
         # neither does what may be something else, or what is no column of each side
-        ("t.id <=> src.id", []),
         ("id = src.id", []),
+        ("id <=> src.id", []),
+        ("t.id <=> src.id OR t.day = src.day", []),
+        ("t.id IS DISTINCT FROM src.id", []),
+        ("equal_null(t.id, src.id, 1)", []),
+        ("nullif(t.id, src.id)", []),
         ("t.id = t.only_t", []),
         ("t.id = 5", []),
         ("t.id = src.id + 1", []),

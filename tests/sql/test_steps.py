@@ -76,7 +76,8 @@ def test_a_merge_of_a_dataframe_says_what_joined_it_and_what_wrote(spark: SparkS
     table = DeltaTable.forPath(spark, path)
     for on, join in (
         ("t.id = q.id", "join: Arrow"),
-        ("t.id <=> q.id AND t.id >= q.id", "join: Spark, since ON requires no columns to be equal"),
+        ("t.id <=> q.id", "join: Arrow"),
+        ("t.id <= q.id AND t.id >= q.id", "join: Spark, since ON requires no columns to be equal"),
     ):
         merge = table.alias("t").merge(source.alias("q"), on).whenMatchedUpdateAll().whenNotMatchedInsertAll()
         merge.execute()

@@ -327,6 +327,11 @@ _FLAT_ONS = [
     Text.of("t.local = s.local AND t.k = s.k"),
     Text.of("t.d = s.d"),
     Text.of("t.v = s.v AND t.word = s.word"),
+    Text("t.k <=> s.k", "t.k IS NOT DISTINCT FROM s.k"),
+    Text("t.v = s.v AND s.word <=> t.word", "t.v = s.v AND s.word IS NOT DISTINCT FROM t.word"),
+    Text(
+        "equal_null(t.k, s.k) AND s.day <=> t.day", "t.k IS NOT DISTINCT FROM s.k AND s.day IS NOT DISTINCT FROM t.day"
+    ),
 ]
 _flat_conditions = conditions("s").filter(lambda text: not any(name in text.spark for name in COLUMNS[len(FLAT) :]))
 

@@ -9,13 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from anabranch import errors
-from anabranch._protocol.merges import Clause
+from anabranch._protocol.merges import Clause, MergePlan
 from anabranch.commands import conflict_details
 from anabranch.commands.ddl.alter import SetProperties
 from anabranch.commands.dml.append import Append
+from anabranch.commands.dml.delete import EVERY_ROW
+from anabranch.commands.dml.merge import Merge
 from anabranch.testing import at_phase
 from tests.support.worlds import World, insert_all, table_path, update_all
 
@@ -282,6 +285,18 @@ def test_a_merge_by_files_is_told_what_to_add_to_its_condition(by_day: World) ->
 def test_a_merge_is_told_the_columns_that_it_compares_where_no_partition_is_among_them(by_file: World) -> None:
     said = refused(lambda: by_file.merge([row(4, 1), row(100, 1)], *UPSERT), lambda: by_file.update("id = 2", x=1))
     assert said.narrower == "id IN (100, 4)"
+
+
+@pytest.mark.parametrize(("sign", "narrower"), [("=", "id IN (100)"), ("<=>", None)])
+def test_no_values_are_suggested_where_null_matches_too(by_file: World, sign: str, narrower: str | None) -> None:
+    null_safe = frozenset({"id"}) if sign == "<=>" else frozenset[str]()
+    source = pa.Table.from_pylist([row(100, 1), {**row(0, 1), "id": None}])
+    matching = MergePlan(
+        lambda mine, theirs: mine["id"] == theirs["id"], UPSERT, keys=(("id", "id"),), null_safe=null_safe
+    )
+    merge = Merge(by_file.path, source, matching, EVERY_ROW)
+    said = refused(lambda: merge.run(by_file.engine), lambda: by_file.update("id = 2", x=1))
+    assert said.narrower == narrower
 
 
 def test_many_values_are_not_listed(by_file: World) -> None:
