@@ -483,6 +483,7 @@ def test_the_history_shows_columns_as_sql() -> None:
         ("src.day = t.Day AND (t.id = src.id) AND t.only_t > 5", [("day", "day"), ("id", "id")]),
         ("only_t = only_s", [("only_t", "only_s")]),
         (Printed("and(=(t.id, src.id), =(src.day, t.day))"), [("id", "id"), ("day", "day")]),
+        (Printed("and(<=>(t.id, src.id), equal_null(src.day, t.day))"), [("id", "id"), ("day", "day")]),
         # an alternative or a negation requires nothing
         ("t.id = src.id OR t.day = src.day", []),
         ("NOT (t.id = src.id)", []),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import anabranch
 from anabranch._arrow import finding
@@ -77,6 +78,8 @@ def test_a_merge_of_a_dataframe_says_what_joined_it_and_what_wrote(spark: SparkS
     for on, join in (
         ("t.id = q.id", "join: Arrow"),
         ("t.id <=> q.id", "join: Arrow"),
+        (F.col("t.id").eqNullSafe(F.col("q.id")), "join: Arrow"),
+        (F.equal_null("t.id", "q.id"), "join: Arrow"),
         ("t.id <= q.id AND t.id >= q.id", "join: Spark, since ON requires no columns to be equal"),
     ):
         merge = table.alias("t").merge(source.alias("q"), on).whenMatchedUpdateAll().whenNotMatchedInsertAll()

@@ -178,11 +178,14 @@ def test_a_null_key_that_came_in_is_updated_by_a_merge_that_redoes_itself(tmp_pa
 # -- against a list ----------------------------------------------------------------------------------------------------
 
 
-def expected_of(rows: list[Row], source: list[Row], *, also: bool, alone: bool) -> list[Row]:
-    """The rows after an upsert by `id <=> id`, or that AND `w = w`; unmatched rows are deleted if ``alone``."""
+def expected_of(rows: list[Row], source: list[Row], *, also: str, alone: bool) -> list[Row]:
+    """The rows after an upsert by `id <=> id`, and by `w` compared with the sign ``also``, if any; unmatched rows are
+    deleted if ``alone``.
+    """
 
     def matches(row: Row, other: Row) -> bool:
-        return row["id"] == other["id"] and (not also or (row["w"] is not None and row["w"] == other["w"]))
+        same_words = row["w"] == other["w"] and (row["w"] is not None or also == "<=>")
+        return row["id"] == other["id"] and (not also or same_words)
 
     kept = []
     for row in rows:
@@ -199,14 +202,14 @@ def test_random_upserts_by_null_safe_keys_end_with_the_rows_of_a_list(tmp_path: 
         keys = [(dice.choice([None, None, *range(6)]), dice.choice([None, "a", "b"])) for _ in range(count)]
         return [{"id": key, "w": word, "v": dice.randrange(100)} for key, word in keys]
 
-    also, alone = dice.random() < 0.5, dice.random() < 0.3
+    also, alone = dice.choice(["", "=", "<=>"]), dice.random() < 0.3
     rows, source = drawn(20), drawn(8)
     unique = {(row["id"], row["w"] if also else None): row for row in source}
     source = [*unique.values()]
     schema = pa.schema([("id", pa.int64()), ("w", pa.string()), ("v", pa.int64())])
     anabranch.append(path, pa.Table.from_pylist(rows[:12], schema), **KINDS[[*KINDS][seed % len(KINDS)]])
     anabranch.append(path, pa.Table.from_pylist(rows[12:], schema))
-    on = "source.id <=> target.id" + (" AND source.w = target.w" if also else "")
+    on = "source.id <=> target.id" + (f" AND source.w {also} target.w" if also else "")
     merge = anabranch.table(path).merge(pa.Table.from_pylist(source, schema), on)
     merge = merge.when_matched_update_all().when_not_matched_insert_all()
     (merge.when_not_matched_by_source_delete() if alone else merge).execute()
