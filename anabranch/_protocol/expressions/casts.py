@@ -39,7 +39,7 @@ from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, arrow_typ
 from anabranch._protocol.unsupported import Unsupported
 
 _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
-"""A decimal with at most this many digits and this scale has one nearest ``double``, which every engine finds."""
+"""Any decimal of so many digits comes back from its nearest ``double``; up to this power, ten's are exact as one."""
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
@@ -128,19 +128,36 @@ def _decimal_to_decimal(values: Datum, to: str, site: Site) -> Datum:
 
 
 def _decimal_to_double(values: Datum, to: str, site: Site) -> Datum:
-    """The nearest doubles. Raises Unsupported: too many digits to be exact."""
-    kind = values.type
-    if kind.precision > _DOUBLE_DIGITS or kind.scale > _DOUBLE_TENS:
-        raise Unsupported("a decimal of more than 15 digits becomes a double")
-    whole = unscaled_values(values).cast(pa.int64()).cast(pa.float64())
-    return pc.divide(whole, pa.scalar(10.0**kind.scale))
+    """The nearest doubles, as of Java's ``BigDecimal.doubleValue``: the quotient of two exact doubles is rounded once;
+    where the digits or the power of ten are no exact double, the decimal is read as a text.
+    """
+    scale = values.type.scale
+    if scale > _DOUBLE_TENS or not _are_exact_doubles(values):
+        return values.cast(pa.string()).cast(pa.float64())
+    return pc.divide(unscaled_values(values).cast(pa.float64()), pa.scalar(10.0**scale))
+
+
+def _are_exact_doubles(values: Any) -> bool:
+    """Whether the digits of decimals, as whole numbers, are less than 2 to the power of 53."""
+    low, high = _words(values)
+    is_exact = (high == low >> 63) & (low > -_EXACT_DOUBLE) & (low < _EXACT_DOUBLE)
+    return bool((is_exact | _mask(values)).all())
 
 
 def unscaled_values(values: Any) -> Any:
     """The digits of decimals as whole numbers of at most 18 digits."""
+    low, _ = _words(values)
+    return pa.array(low, pa.int64(), mask=_mask(values))
+
+
+def _words(values: Any) -> tuple[Any, Any]:
+    """The lower and the higher 64 bits of decimals, of any value where they are NULL."""
     words = np.frombuffer(values.buffers()[1], np.int64)[values.offset * 2 : (values.offset + len(values)) * 2]
-    mask = values.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(words[::2], pa.int64(), mask=mask)
+    return words[::2], words[1::2]
+
+
+def _mask(values: Any) -> Any:
+    return values.is_null().to_numpy(zero_copy_only=False)
 
 
 def _decimal_to_integer(values: Datum, to: str, site: Site) -> Datum:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from anabranch._protocol.expressions import intervals, resolving
+from anabranch._protocol.expressions import resolving
 from anabranch._protocol.expressions.intervals import DAY
 from anabranch._protocol.expressions.table import TABLE, Site
 from tests.protocol.expressions.test_entries_on_spark import ZONES, case, differences
@@ -191,7 +191,13 @@ def test_a_broken_entry_is_caught(
     assert differences_of(spark, tmp_path, text, lambda: monkeypatch.setitem(TABLE, name, broken)) == (0, 1)
 
 
+def _rounded_twice(amounts: Any) -> Any:
+    """Doubles of the digits, times a hundredth that is no exact double."""
+    return pa.array([each if each is None else int(each * 100) * 0.01 for each in amounts.to_pylist()], pa.float64())
+
+
 UNNAMED: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "a decimal's double is rounded twice": ("CAST", _of_one(_rounded_twice), "CAST(q AS DOUBLE)"),
     "a month has thirty days": (
         "MOVE",
         _of_one(lambda moments: pc.add(moments.cast(pa.int64()), 30 * DAY).cast(moments.type)),
@@ -211,7 +217,7 @@ def test_a_broken_entry_without_a_name_is_caught(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     name, kernel, text = UNNAMED[fault]
-    broken = replace(getattr(intervals, name), kernel=kernel)
+    broken = replace(getattr(resolving, name), kernel=kernel)
     assert differences_of(spark, tmp_path, text, lambda: monkeypatch.setattr(resolving, name, broken)) == (0, 1)
 
 

@@ -264,6 +264,31 @@ def _quotient(one: Decimal, other: Decimal, scale: int) -> Decimal:
     return found.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, EXACT)
 
 
+def test_a_decimal_becomes_the_nearest_double_whatever_its_digits() -> None:
+    """Below 2 to the power of 53, beyond it, half-way between two doubles, beside NULLs, and in a part of rows."""
+    draw, made = random.Random(6), 0
+    for _ in range(examples(2000, 200)):
+        p = draw.choice([15, 16, 18, 38, draw.randint(1, 38)])
+        s, half = draw.randint(0, p), draw.randrange(2**53, 2**54) << draw.randint(0, 70)
+        edges = [0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**63, 2**64 + 5, half, half + 1, 10**p - 1, draw.randrange(10**p)]
+        values = [None, *(Decimal((-1) ** k * each).scaleb(-s, EXACT) for k, each in enumerate(edges) if each < 10**p)]
+        draw.shuffle(values)
+        found = computation_over("CAST(m AS DOUBLE)", Struct((Field("m", f"decimal({p},{s})"),)))
+        batch = pa.RecordBatch.from_arrays([pa.array(values, pa.decimal128(p, s))], ["m"])
+        nearest = [None if each is None else int(each.scaleb(s, EXACT)) / 10**s for each in values]
+        for part in (slice(0, None), slice(2, None), slice(0, 1)):
+            assert found.values(batch.slice(part.start, part.stop)).to_pylist() == nearest[part]
+            made += 1
+    assert made >= 600
+
+
+def test_a_decimal_of_many_digits_meets_a_double() -> None:
+    schema = Struct((Field("amount", "decimal(18,2)"), Field("discount", "double")))
+    row = {"amount": Decimal("19.99"), "discount": 0.25}
+    found = computation_over("amount * discount", schema)
+    assert found.values(pa.RecordBatch.from_pylist([row], to_arrow(schema))).to_pylist() == [19.99 * 0.25]
+
+
 def test_a_zero_with_a_minus_is_a_decimal_without_one_and_a_double_with_it() -> None:
     values = [computation_over(text, Struct()).value()[0].as_py() for text in ("-0.0", "CAST(-0.0 AS DOUBLE)", "-0.0D")]
     assert list(map(str, values)) == ["0.0", "0.0", "-0.0"]

@@ -160,8 +160,8 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
 
 @pytest.mark.classic("sessions of several settings")
 @pytest.mark.parametrize("settings", SETTINGS, indirect=True)
-@pytest.mark.parametrize("form", ["moved", "difference"])
-def test_calls_with_a_unit_are_computed_as_by_spark(
+@pytest.mark.parametrize("form", ["moved", "difference", "widened"])
+def test_calls_of_one_kind_are_computed_as_by_spark(
     spark: SparkSession, tmp_path: Path, settings: None, form: str
 ) -> None:
     """Where clocks change, what is moved by less than a day and local times are known, and no difference is."""

@@ -29,6 +29,7 @@ COLUMNS = Struct(
         Field("n", "decimal(10,2)"),
         Field("o", "decimal(38,10)"),
         Field("p", "decimal(5,0)"),
+        Field("q", "decimal(18,2)"),
         Field("b", "boolean"),
         Field("c", "boolean"),
         Field("s", "string"),
@@ -132,6 +133,11 @@ _POOLS: dict[str, Sequence[Any]] = {
     "o": [
         Decimal(x) for x in ("0.0000000000", "1.5000000000", "-1234567890123456789012345678.0000000001", "0.0000000050")
     ],
+    "q": [
+        Decimal(x)
+        for x in ("0.00", "19.99", "-0.01", "90071992547409.91", "90071992547409.92", "-90071992547409.93", "0.05")
+    ]
+    + [Decimal("9999999999999999.99"), Decimal("-5764607523034234.89")],
     "p": [Decimal(x) for x in ("0", "1", "-1", "99999", "-99999", "15", "25")],
     "b": [True, False],
     "s": _TEXTS,
@@ -245,7 +251,7 @@ class Texts:
         n, w, c = self.number, self.whole, self._draw.choice
         return self._pick(
             depth,
-            ["d", "e", "f", "n", "o", "p", "i", "1.5", "0.1", "2.0D", "-0.25", "NULL", "100.00", "0.5D"],
+            ["d", "e", "f", "n", "o", "p", "q", "i", "1.5", "0.1", "2.0D", "-0.25", "NULL", "100.00", "0.5D"],
             [
                 lambda k: f"({n(k)} {c('+-*/')} {n(k)})",
                 lambda k: f"({n(k)} % {n(k)})",
@@ -405,6 +411,13 @@ class Texts:
                 *self._choosing(m),
             ],
         )
+
+    def widened(self, depth: int) -> str:
+        """A decimal that becomes a double, by a cast or beside one."""
+        c = self._draw.choice
+        exact = c(["n", "o", "p", "q", "q", f"cast({self.whole(depth)} AS decimal({c(['20,0', '38,18'])}))"])
+        forms = [f"cast({exact} AS double)", f"double({exact})", f"({exact} {c('+-*/')} {c('de')})"]
+        return c([*forms, f"({exact} {c(['=', '<', '>='])} {c('de')})", f"coalesce({exact}, {c('de')})"])
 
     def moved(self, depth: int) -> str:
         """A moment moved by a number of units."""
