@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch._protocol.expressions.common_types import MOMENTS, MOST_DIGITS, format_type
+from anabranch._protocol.expressions.epochs import SECOND, count_begun, count_preimage, moments_of
 from anabranch._protocol.expressions.instants import first_start, instants_of, locals_of, midnight
 from anabranch._protocol.expressions.monotonic import (
     Inverse,
@@ -337,6 +338,16 @@ def _moment_to_moment(values: Datum, to: str, site: Site) -> Datum:
     return local(values, site) if to == "timestamp_ntz" else instants(values, site)
 
 
+def _moment_to_integer(values: Datum, to: str, site: Site) -> Datum:
+    return count_begun(values, SECOND).cast(arrow_type(to))
+
+
+def _integer_to_moment(values: Datum, to: str, site: Site) -> Datum:
+    moments = moments_of(values, SECOND)
+    check_years(moments)
+    return moments
+
+
 _KERNELS: Mapping[tuple[str, str], _Kernel] = {
     ("integers", "integers"): _arrow_cast,
     ("integers", "double"): _integer_to_double,
@@ -368,6 +379,8 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
     ("timestamp_ntz", "date"): _moment_to_date,
     ("timestamp", "timestamp_ntz"): _moment_to_moment,
     ("timestamp_ntz", "timestamp"): _moment_to_moment,
+    ("timestamp", "integers"): _moment_to_integer,
+    ("integers", "timestamp"): _integer_to_moment,
 }
 
 
@@ -376,7 +389,7 @@ _KERNELS: Mapping[tuple[str, str], _Kernel] = {
 
 def _keeps_order(kind: DataType, gives: DataType) -> bool:
     """Whether a cast is monotonic, and NULL only where its operand is NULL."""
-    if kind in MOMENTS and gives in MOMENTS:
+    if kind in MOMENTS and (gives in MOMENTS or (kind, gives) == ("timestamp", "long")):
         return True
     return upcastable(kind, gives) or (kind in INTEGERS and gives == "double")
 
@@ -389,6 +402,8 @@ def _cast_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
             return local_preimage(call, bound)
         case "timestamp":
             return _instant_preimage(call, bound)
+    if call.kind == "timestamp":
+        return count_preimage(bound, SECOND)
     if call.kind not in INTEGERS or (call.gives == "double" and abs(bound.value) >= _EXACT_DOUBLE):
         raise ValueError(bound)
     return exactly(bound)

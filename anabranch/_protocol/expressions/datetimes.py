@@ -14,7 +14,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch._protocol.expressions.casts import check_years, date_or_local, instants, local, local_preimage
+from anabranch._protocol.expressions.casts import (
+    check_years,
+    date_or_local,
+    instants,
+    local,
+    local_preimage,
+    longs,
+)
+from anabranch._protocol.expressions.epochs import (
+    EPOCH,
+    MICROSECOND,
+    MILLISECOND,
+    SECOND,
+    count_begun,
+    count_preimage,
+    count_whole,
+    moments_of,
+)
 from anabranch._protocol.expressions.instants import after, first_start, instants_of, locals_of, midnight
 from anabranch._protocol.expressions.monotonic import Inverse, LowerBound, Preimage, UnaryCall, between, exactly
 from anabranch._protocol.expressions.table import (
@@ -35,11 +52,11 @@ _CLOCKS = ("timestamp", "timestamp_ntz")
 _MOMENTS = ("date", *_CLOCKS)
 
 
-def _part_fit(kinds: Sequence[str]) -> Callable[[Sequence[Argument]], Fit]:
+def _part_fit(kinds: Sequence[str], gives: str = "integer") -> Callable[[Sequence[Argument]], Fit]:
     def fit(arguments: Sequence[Argument]) -> Fit:
         if len(arguments) != 1 or arguments[0].type not in kinds:
             raise ArgumentsNotSupported(f"it is computed here for one {' or '.join(kinds)}")
-        return Fit("integer", (str(arguments[0].type),))
+        return Fit(gives, (str(arguments[0].type),))
 
     return fit
 
@@ -146,6 +163,58 @@ def _last_day(days: Datum) -> Datum:
     check_years(days)
     number = pc.add(pc.multiply(pc.year(days), 12), pc.month(days))
     return pc.subtract(_to_day_numbers(_first_of(number)), pa.scalar(1, pa.int32())).cast(pa.date32())
+
+
+# -- counts since the epoch --------------------------------------------------------------------------------------------
+
+
+def _add_count(name: str, unit: int) -> None:
+    """Add the entry that counts units from the epoch to a timestamp."""
+    inverse = Inverse(lambda call, bound: count_preimage(bound, unit), fits=lambda kind, gives: kind == "timestamp")
+    add(name, _part_fit(_CLOCKS, "long"), of_values(lambda moments: count_begun(moments, unit)), inverse=inverse)
+
+
+_add_count("unix_seconds", SECOND)
+_add_count("unix_millis", MILLISECOND)
+_add_count("unix_micros", MICROSECOND)
+add(
+    "unix_timestamp, to_unix_timestamp",
+    _part_fit(_CLOCKS, "long"),
+    of_values(lambda moments: count_whole(moments, SECOND)),
+)
+
+
+def _add_moments(name: str, unit: int, kinds: Sequence[str] = INTEGERS) -> None:
+    """Add the entry whose value is the timestamp so many units after the epoch."""
+
+    def compute(counts: Datum) -> Datum:
+        if pa.types.is_floating(counts.type):
+            moments = moments_of(longs(pc.trunc(pc.multiply(counts, float(unit)))), MICROSECOND)
+        else:
+            moments = moments_of(counts, unit)
+        check_years(moments)
+        return moments
+
+    add(name, _part_fit(kinds, "timestamp"), of_values(compute))
+
+
+_add_moments("timestamp_seconds", SECOND, (*INTEGERS, "double"))
+_add_moments("timestamp_millis", MILLISECOND)
+_add_moments("timestamp_micros", MICROSECOND)
+
+
+def _day_preimage(call: UnaryCall, bound: LowerBound) -> Preimage:
+    return exactly(LowerBound(EPOCH.date() + dt.timedelta(days=bound.value), bound.is_open))
+
+
+def _day_of(number: Datum) -> Datum:
+    days = number.cast(pa.int32()).cast(pa.date32())
+    check_years(days)
+    return days
+
+
+add("unix_date", _part_fit(("date",)), of_values(_to_day_numbers), inverse=Inverse(_day_preimage))
+add("date_from_unix_date", _part_fit(INTEGERS[:3], "date"), of_values(_day_of))
 
 
 # -- units -------------------------------------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ def _plain_name(term: Term) -> Name | None:
     """The column of a term that has the column's own values, or the same numbers in a wider type."""
     if isinstance(term, ColumnTerm):
         return term.name
-    is_widened = term.is_cast and isinstance(term.inner, ColumnTerm) and is_number(term.type)
-    return column_of(term) if is_widened else None
+    is_widened = term.is_cast and is_number(term.type) and is_number(term.inner.type)
+    return column_of(term) if is_widened and isinstance(term.inner, ColumnTerm) else None
 
 
 def _is_like(kind: DataType, value: Any) -> bool:

@@ -68,6 +68,10 @@ def _unsigned_hashes(texts: Any) -> list[int | None]:
     return [found if text is None or text.isascii() else found ^ 1 for text, found in pairs]
 
 
+def _whole_seconds(moments: Any) -> Any:
+    return pc.divide(moments.cast(pa.int64()), 1_000_000)
+
+
 BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
     "a substring begins one place later": ("substring", _later_place, "substring(s, 1, 2)"),
     "HALF_EVEN for HALF_UP": ("round", _half_even, "round(n, 1)"),
@@ -177,6 +181,22 @@ BROKEN: dict[str, tuple[str, Callable[..., Any], str]] = {
         lambda arguments, gives, options, site: pc.strptime(arguments[0], "%d/%m/%Y", "s").cast(pa.date32()),
         "to_date(date_format(trunc(da, 'MM'), 'dd/MM/yyyy'), 'MM/dd/yyyy')",
     ),
+    "a second before the epoch begins at its end": ("unix_seconds", _of_one(_whole_seconds), "unix_seconds(ts)"),
+    "a unix timestamp is rounded down": (
+        "unix_timestamp",
+        lambda arguments, *others: TABLE["unix_seconds"].kernel(arguments, *others),
+        "unix_timestamp(ts)",
+    ),
+    "milliseconds are taken for microseconds": (
+        "timestamp_millis",
+        lambda arguments, *others: TABLE["timestamp_micros"].kernel(arguments, *others),
+        "timestamp_millis(i)",
+    ),
+    "days are counted from another one": (
+        "unix_date",
+        _of_one(lambda days: pc.add(days.cast(pa.int32()), 719162)),
+        "unix_date(da)",
+    ),
     "a product of many digits is cut off": ("*", _of_all(_cut_product), "o * 0.15"),
 }
 
@@ -198,6 +218,7 @@ def _rounded_twice(amounts: Any) -> Any:
 
 UNNAMED: dict[str, tuple[str, Callable[..., Any], str]] = {
     "a decimal's double is rounded twice": ("CAST", _of_one(_rounded_twice), "CAST(q AS DOUBLE)"),
+    "a cast to seconds is rounded towards zero": ("CAST", _of_one(_whole_seconds), "CAST(ts AS BIGINT)"),
     "a month has thirty days": (
         "MOVE",
         _of_one(lambda moments: pc.add(moments.cast(pa.int64()), 30 * DAY).cast(moments.type)),

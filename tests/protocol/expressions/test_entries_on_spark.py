@@ -160,7 +160,7 @@ def test_what_is_computed_is_what_spark_computes(spark: SparkSession, tmp_path: 
 
 @pytest.mark.classic("sessions of several settings")
 @pytest.mark.parametrize("settings", SETTINGS, indirect=True)
-@pytest.mark.parametrize("form", ["moved", "difference", "widened"])
+@pytest.mark.parametrize("form", ["moved", "difference", "widened", "counted", "since_the_epoch"])
 def test_calls_of_one_kind_are_computed_as_by_spark(
     spark: SparkSession, tmp_path: Path, settings: None, form: str
 ) -> None:

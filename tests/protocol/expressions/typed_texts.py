@@ -233,6 +233,7 @@ class Texts:
                 lambda k: f"extract({c(['YEAR', 'MONTH', 'DAY', 'DOW', 'DOY'])} FROM {d(k)})",
                 lambda k: f"datediff({d(k)}, {d(k)})",
                 self.difference,
+                self.counted,
                 lambda k: f"cast({c([n, w])(k)} AS {c(['int', 'bigint', 'smallint', 'tinyint'])})",
                 lambda k: f"cast({s(k)} AS {c(['int', 'bigint'])})",
                 lambda k: f"cast({self.truth(k)} AS int)",
@@ -377,6 +378,7 @@ class Texts:
                 lambda k: f"{c(['date_add', 'date_sub'])}({d(k)}, {w(k)})",
                 lambda k: f"add_months({d(k)}, {w(k)})",
                 lambda k: f"last_day({d(k)})",
+                lambda k: f"date_from_unix_date({c([w(k), c(EPOCH_DAYS)])})",
                 lambda k: f"trunc({d(k)}, {c(units)})",
                 lambda k: f"cast({self.moment(k)} AS date)",
                 lambda k: f"{c(['to_date', 'date'])}({c([self.moment, d])(k)})",
@@ -404,6 +406,7 @@ class Texts:
                 lambda k: f"{c(['timestamp', 'to_timestamp'])}({c([m(k), self.date(k), c([*MOMENTS, 's'])])})",
                 lambda k: f"({m(k)} {c('+-')} {c([*DAYS, *SPANS])})",
                 self.moved,
+                self.since_the_epoch,
                 lambda k: self._read(k, ["to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz"]),
                 lambda k: f"{c(['to_timestamp_ltz', 'to_timestamp_ntz'])}({c([m(k), self.date(k)])})",
                 lambda k: f"({c(SPANS)} + {m(k)})",
@@ -418,6 +421,24 @@ class Texts:
         exact = c(["n", "o", "p", "q", "q", f"cast({self.whole(depth)} AS decimal({c(['20,0', '38,18'])}))"])
         forms = [f"cast({exact} AS double)", f"double({exact})", f"({exact} {c('+-*/')} {c('de')})"]
         return c([*forms, f"({exact} {c(['=', '<', '>='])} {c('de')})", f"coalesce({exact}, {c('de')})"])
+
+    def counted(self, depth: int) -> str:
+        """The number of units from the epoch to a moment."""
+        c, moment = self._draw.choice, self.moment(depth - 1)
+        units = ["unix_seconds", "unix_millis", "unix_micros", "unix_timestamp", "to_unix_timestamp"]
+        cast = f"cast({c([moment, 'ts'])} AS {c(['bigint', 'int', 'smallint', 'tinyint'])})"
+        return c(
+            [f"{c(units)}({moment})", cast, f"{c(['bigint', 'int'])}({moment})", f"unix_date({self.date(depth - 1)})"]
+        )
+
+    def since_the_epoch(self, depth: int) -> str:
+        """A moment so many units after the epoch."""
+        c = self._draw.choice
+        count = c([self.whole(depth - 1), self.counted(depth - 2), c(EPOCH_COUNTS)])
+        units = ["timestamp_seconds", "timestamp_millis", "timestamp_micros"]
+        cast = f"cast({count} AS {c(['timestamp', 'timestamp_ltz'])})"
+        calls = [f"{c(['timestamp', 'to_timestamp'])}({count})", f"timestamp_seconds({c(['d', 'e', 'd * 1e9D'])})"]
+        return c([f"{c(units)}({count})", f"{c(units)}({count})", cast, *calls])
 
     def moved(self, depth: int) -> str:
         """A moment moved by a number of units."""
@@ -483,6 +504,9 @@ SPANS += ["INTERVAL -7 MICROSECONDS", "INTERVAL 2 HOURS 5 MILLISECONDS", "INTERV
 UNITS = ["YEAR", "QUARTER", "MONTH", "week", "DAY", "Hour", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"]
 UNITS += ["DAYOFYEAR"]
 COUNTS = ["0", "1", "-1", "- 3", "7", "13", "-400", "100000", "3L", "i", "by", "l", "NULL", "2147483647", "3000000000L"]
+EPOCH_COUNTS = ["i", "l", "by", "sh", "l * 1000003L", "i * 1000000007L", "-1", "253402300799L", "253402300800L", "NULL"]
+EPOCH_COUNTS += ["-62135596800L", "-62135596801L", "i % 86400"]
+EPOCH_DAYS = ["i % 3000000", "sh", "by", "2932896", "2932897", "-719162", "-719163", "l"]
 ENDS = ["2147483647", "-2147483648"]
 OF_DATES = ["year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "weekday"]
 PATTERNS = ["'%'", "''", "'a%'", "'%b'", "'_'", "'a_c'", "'%é%'", "'a.b'", "'%*%'", "'__'", "'%🙂%'", "'['", "'a\nb'"]
