@@ -6,6 +6,7 @@ import datetime as dt
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,29 @@ def test_moments_that_are_moved_by_units_are_no_job(spark: SparkSession, path: s
     assert row["due"] == dt.datetime(2024, 6, 20, 12, tzinfo=dt.UTC)
     assert jobs(spark, lambda: table.delete("at < TIMESTAMPADD(HOUR, -3, current_timestamp())")) == 0
     assert deltalake_rows(f"{path}-units") == []
+
+
+def test_counts_since_the_epoch_are_no_job(spark: SparkSession, path: str) -> None:
+    """In a zone whose clocks change too; and a decimal of many digits is multiplied by a double."""
+    moments = [dt.datetime(2024, 5, day, 12, tzinfo=dt.UTC) for day in (1, 20)]
+    kinds = {"seconds": pa.int64(), "at": pa.timestamp("us", "UTC"), "price": pa.decimal128(18, 2), "off": pa.float64()}
+    for at in moments:
+        row = {"seconds": int(at.timestamp()), "at": at, "price": Decimal("19.99"), "off": 0.5}
+        anabranch.append(f"{path}-epoch", pa.Table.from_pylist([row], pa.schema(kinds)))
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    table = DeltaTable.forPath(spark, f"{path}-epoch")
+    old = f"unix_seconds(at) < {int(moments[1].timestamp())}"
+    plan = anabranch.sql(spark, f"EXPLAIN DELETE FROM delta.`{path}-epoch` WHERE {old}").first()[0]
+    assert "WHERE: computed without Spark" in plan
+    assert "1 of 2 files" in plan
+    values = {"at": "timestamp_seconds(seconds + 60)", "seconds": "CAST(at AS BIGINT) + 1", "off": "price * off"}
+    assert jobs(spark, lambda: table.update("timestamp_seconds(seconds) = at", values)) == 0
+    assert jobs(spark, lambda: table.delete(old)) == 0
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    (row,) = [each for each in deltalake_rows(f"{path}-epoch") if each["at"].day == 20]
+    assert (row["at"] - moments[1], row["seconds"]) == (dt.timedelta(minutes=1), int(moments[1].timestamp()) + 1)
+    assert row["off"] == 19.99 * 0.5
 
 
 def test_a_change_of_a_partitioned_table_is_no_job_either(spark: SparkSession, tmp_path: Path) -> None:

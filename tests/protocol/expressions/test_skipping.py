@@ -63,6 +63,10 @@ ROWS: dict[str, Mapping[str, Any]] = {
         ("d > TIMESTAMP '2020-01-13 00:00:00'", ["20"]),
         ("CAST(t AS DATE) IN (DATE '2020-01-01', DATE '2020-01-20')", ["1", "20"]),
         ("year(CAST(t AS DATE)) IS NULL", []),
+        ("unix_seconds(t) < 1578614400", ["1"]),
+        ("CAST(t AS BIGINT) > 1578700800", ["20"]),
+        ("unix_micros(t) BETWEEN 1578614400000000 AND 1578700800000000", ["10"]),
+        ("unix_date(d) = 18271", ["10"]),
     ],
 )
 def test_files_of_other_days_are_left_out(text: str, kept: list[str], zone: str) -> None:

@@ -438,6 +438,7 @@ class Texts:
         units = ["timestamp_seconds", "timestamp_millis", "timestamp_micros"]
         cast = f"cast({count} AS {c(['timestamp', 'timestamp_ltz'])})"
         calls = [f"{c(['timestamp', 'to_timestamp'])}({count})", f"timestamp_seconds({c(['d', 'e', 'd * 1e9D'])})"]
+        calls += [f"date_from_unix_date({c([self.whole(depth - 1), c(EPOCH_DAYS)])})"]
         return c([f"{c(units)}({count})", f"{c(units)}({count})", cast, *calls])
 
     def moved(self, depth: int) -> str:
