@@ -171,7 +171,7 @@ def _last_day(days: Datum) -> Datum:
 def _add_count(name: str, unit: int) -> None:
     """Add the entry that counts units from the epoch to a timestamp."""
     inverse = Inverse(lambda call, bound: count_preimage(bound, unit), fits=lambda kind, gives: kind == "timestamp")
-    add(name, _part_fit(_CLOCKS, "long"), of_values(lambda moments: count_begun(moments, unit)), inverse=inverse)
+    add(name, _part_fit(("timestamp",), "long"), of_values(lambda moments: count_begun(moments, unit)), inverse=inverse)
 
 
 _add_count("unix_seconds", SECOND)
@@ -179,7 +179,7 @@ _add_count("unix_millis", MILLISECOND)
 _add_count("unix_micros", MICROSECOND)
 add(
     "unix_timestamp, to_unix_timestamp",
-    _part_fit(_CLOCKS, "long"),
+    _part_fit(("timestamp",), "long"),
     of_values(lambda moments: count_whole(moments, SECOND)),
 )
 
