@@ -95,7 +95,7 @@ class _Reading:
 
     def _first(self, at: int, depth: int) -> tuple[S.Syntax, int]:
         if string := _STRING.match(self.text, at):
-            return S.Literal("text", string[1], string[0], "\\" not in string[0]), string.end()
+            return S.Literal("text", string[1], string[0], "\\" not in string[0], is_printed=True), string.end()
         if self.text.startswith("CASE WHEN ", at):
             return self._case(at, depth + 1)
         if chain := _CHAIN.match(self.text, at):

@@ -11,8 +11,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import anabranch
+from anabranch import DeltaTable
 from anabranch._expressions import condition
 from anabranch._expressions.computations import computation_of
 from anabranch._protocol.schema.types import Field, Struct
@@ -88,3 +90,15 @@ def test_a_condition_with_double_quotes_and_backslashes_starts_no_job(spark: Spa
     plan = anabranch.sql(spark, f"EXPLAIN DELETE FROM delta.`{tmp_path}` WHERE {where}").first()[0]
     assert "find rows: Arrow" in plan
     assert anabranch.sql(spark, f"DELETE FROM delta.`{tmp_path}` WHERE {where}").first()[0] == 2
+
+
+def test_a_text_that_a_column_prints_is_not_read_as_one_of_sql(spark: SparkSession, tmp_path: Path) -> None:
+    anabranch.append(tmp_path, {"id": [1, 2, 3, 4], "c": ["O'Hara", "a\\b", "x", "it\\'s"]})
+    table = DeltaTable.forPath(spark, str(tmp_path))
+    table.delete(F.col("c") == "O'Hara")
+    table.update(F.col("c") == "a\\b", {"c": F.lit("c\\d'")})
+    on = (F.col("t.id") == F.col("s.id")) & (F.col("t.c") == "c\\d'")
+    table.alias("t").merge(spark.range(9).alias("s"), on).whenMatchedDelete().execute()
+    assert sorted((row["id"], row["c"]) for row in table.toDF().collect()) == [(3, "x"), (4, "it\\'s")]
+    table.delete(F.col("c").isin("it\\'s", "y"))
+    assert [row["id"] for row in table.toDF().collect()] == [3]

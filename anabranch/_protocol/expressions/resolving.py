@@ -413,11 +413,16 @@ def _literal(node: S.Literal, scope: Scope) -> Expression:
             return Constant(node.text == "true", "boolean")
         case "number":
             return _number(node.text)
-        case "text" if node.is_certain or (not _UNCERTAIN.search(node.text) and scope.has_usual_quotes()):
+        case "text" if node.is_certain or _is_as_usual(node, scope):
             return Constant(node.text, "string")
         case "text":
             return SparkOnly("Spark's settings decide what a text with quotes or backslashes means", type="string")
     return SparkOnly("bytes are computed by Spark", type="binary")
+
+
+def _is_as_usual(text: S.Literal, scope: Scope) -> bool:
+    """Whether a text with quotes or backslashes means in the session what it does by default."""
+    return not text.is_printed and not _UNCERTAIN.search(text.text) and scope.has_usual_quotes()
 
 
 def _number(text: str) -> Expression:

@@ -27,12 +27,14 @@ class Literal(_Placed):
         text: its content; of a number its digits and suffix, with a leading minus that belongs to it.
         spelling: its form for Spark.
         is_certain: whether it is the same in all sessions.
+        is_printed: whether a Column printed it, which does not escape a text as SQL does.
     """
 
     kind: str
     text: str
     spelling: str
     is_certain: bool = True
+    is_printed: bool = False
 
 
 @dataclass(frozen=True)
