@@ -115,8 +115,13 @@ class SessionTable(Table):
         return SessionTexts(snapshot, self._engine)
 
 
-_WRITES = {"append": "WRITE", "overwrite": "WRITE"}
-_SETTINGS_VERBS = {**_WRITES, "delete": "DELETE", "update": "UPDATE", "run_merge": "MERGE"}
+_SETTINGS_VERBS = {
+    "append": "WRITE",
+    "overwrite": "WRITE",
+    "delete": "DELETE",
+    "update": "UPDATE",
+    "run_merge": "MERGE",
+}
 """Verbs that honour the session's settings."""
 
 for _name in [name for name, method in vars(Table).items() if isfunction(method) and not name.startswith("_")]:

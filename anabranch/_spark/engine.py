@@ -73,10 +73,9 @@ from anabranch._spark.writing.sites import site_of, writing_site
 from anabranch.errors import TableWithoutColumns
 from anabranch.errors.rows import keep_out, may_show_rows, statement
 
-QUOTES = (
-    *("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals"),
-    "spark.sql.legacy.consecutiveStringLiterals.enabled",
-)
+TEXT_ENDS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
+"""Settings that make Spark parse quoted strings differently from our tokenizer; both are false by default."""
+QUOTES = (*TEXT_ENDS, "spark.sql.legacy.consecutiveStringLiterals.enabled")
 """Settings that change what quotes and backslashes in texts mean; all are false by default."""
 SETTINGS = (
     *("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"),

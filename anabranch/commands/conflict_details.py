@@ -173,8 +173,9 @@ def source_condition(snapshot: Snapshot, matching: MergePlan, where: Condition, 
     prefix = f"{_name(matching.target)}." if matching.target else ""
     for name in (of_partition or list(pairs))[:_NAMED]:
         distinct = values(pairs[name])
-        is_listed = distinct is not None and not (name in matching.null_safe and None in distinct)
-        condition = _in_condition(prefix, snapshot.schema.field(name), distinct or ()) if is_listed else None
+        if distinct is None or (name in matching.null_safe and None in distinct):
+            continue
+        condition = _in_condition(prefix, snapshot.schema.field(name), distinct)
         conditions += [condition] if condition is not None else []
     return " AND ".join(conditions) or None
 

@@ -40,7 +40,7 @@ from anabranch._protocol.schema.types import INTEGERS, VOID, DataType, arrow_typ
 from anabranch._protocol.unsupported import Unsupported
 
 _DOUBLE_DIGITS, _DOUBLE_TENS = 15, 22
-"""Any decimal of so many digits comes back from its nearest ``double``; up to this power, ten's are exact as one."""
+"""A decimal of at most so many digits survives its nearest ``double``; powers of ten up to this one are doubles."""
 _INTEGER_TEXT = r"^-?(0|[1-9][0-9]{0,17})$"
 _DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _CLOCK_TEXT = _DATE_TEXT[:-1] + r"([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"

@@ -23,7 +23,7 @@ from anabranch._expressions.blocks import block_predicate
 from anabranch._expressions.dialect import TokenizedText
 from anabranch._log.snapshot import Snapshot
 from anabranch._spark.columns.types import column, quote_identifier
-from anabranch._spark.engine import SparkEngine
+from anabranch._spark.engine import TEXT_ENDS, SparkEngine
 from anabranch._spark.frames.failures import translate_errors
 from anabranch._spark.reading.metadata_column import NAME as METADATA
 from anabranch._spark.sessions.cached_rows import find_cached_rows, is_cached
@@ -48,8 +48,6 @@ from anabranch.errors import InvalidOption, NotBuilt
 from anabranch.errors.rows import keep_out, may_show_rows
 
 _BOUNDS = (T.IntegralType, T.StringType, T.TimestampType, T.TimestampNTZType, T.DateType)
-_QUOTES = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
-"""Settings that make Spark parse quoted strings differently from our tokenizer."""
 Pinned = tuple[Location, int | None]
 
 
@@ -61,7 +59,7 @@ def check_quotes(spark: SparkSession, text: str) -> None:
     """
     if not ('"' in text or "\\" in text):
         return
-    for name in _QUOTES:
+    for name in TEXT_ENDS:
         if (spark.conf.get(name, None) or "false").lower() == "true":
             reason = "with it Spark reads the quoted strings in this statement differently."
             raise InvalidOption(option=name, value="true", reason=reason)

@@ -20,7 +20,7 @@ from anabranch._spark.merging.merge_source import TableRows
 from anabranch._spark.sessions.cached_rows import is_cached
 from anabranch._sql.conditions import context_of
 from anabranch._sql.executor.running import StatementContext
-from anabranch._sql.grammar.parts import Expression, Query, Table
+from anabranch._sql.grammar.parts import Path, Query
 from anabranch._sql.grammar.selects import SelectItem, SelectRows, rows_of_one_table
 from anabranch.commands.opening import file_set
 from anabranch.commands.queries.read import files_to_read
@@ -43,29 +43,26 @@ def table_rows(query: Query, frame: DataFrame, run: StatementContext) -> TableRo
 
 
 def _computed_rows(selected: SelectRows, frame: DataFrame, snapshot: Snapshot, context: Context) -> TableRows | None:
+    names, where = selected.table.qualifier, selected.where
     try:
-        values = tuple(value for item in selected.selected for value in _values(item, selected.table, context))
-        where = None if selected.where is None else _condition(selected.where, selected.table, context)
+        values = tuple(value for item in selected.selected for value in _values(item, names, context))
+        found = None if where is None else condition(where.source, context, names=names)
     except AnabranchError:  # Spark's words say what is wrong
         return None
-    if any(value.reason is not None for value in values) or not (where is None or _is_computable(where)):
+    if any(value.reason is not None for value in values) or not (found is None or _is_computable(found)):
         return None
-    files = files_to_read(snapshot, None if where is None else where.predicate, where)
-    return TableRows(frame, file_set(snapshot, files), values, where)
+    files = files_to_read(snapshot, None if found is None else found.predicate, found)
+    return TableRows(frame, file_set(snapshot, files), values, found)
 
 
-def _values(item: SelectItem, table: Table, context: Context) -> Iterator[Computation]:
+def _values(item: SelectItem, names: Path, context: Context) -> Iterator[Computation]:
     """The values of an item of the list; those of all columns for a star."""
     if item.value is not None:
-        yield assignment(item.value.source, context, table.qualifier).computation
+        yield assignment(item.value.source, context, names).computation
         return
     for field in context.schema:
         column = column_of((field.name,), context.schema) if is_plain_column(field) else None
         yield Computation(SparkOnly("it is read by Spark") if column is None else column)
-
-
-def _condition(where: Expression, table: Table, context: Context) -> Condition:
-    return condition(where.source, context, names=table.qualifier)
 
 
 def _is_computable(where: Condition) -> bool:
