@@ -45,7 +45,8 @@ from anabranch.commands.maintenance.vacuum_retained import (
     Retained,
     find_aliased_names,
     folders_of,
-    names_to_keep,
+    names_in_commits,
+    names_in_snapshot,
 )
 from anabranch.commands.opening import Location, SecretFree, open_log
 from anabranch.commands.watching import report_step, watch
@@ -265,12 +266,15 @@ class VacuumPlan:
         )
 
     def keeping(self, log: Log, snapshot: Snapshot, found: Candidates) -> Retained:
-        """What is kept as of a version."""
-        change_data = any(entry.name.startswith(f"{FOLDER}/") for entry in found.files)
-        names = names_to_keep(log, snapshot, self.cutoff_ms, change_data=change_data)
-        names |= find_aliased_names(log.store, names, found.files)
+        """What is kept as of a version. Commits are read only where a file would go without what they say."""
         spared = found.running or frozenset()
-        return Retained(names, self.cutoff_ms, spared, found.others, HiddenNames.of(snapshot))
+        names = names_in_snapshot(snapshot, self.cutoff_ms)
+        kept = Retained(names, self.cutoff_ms, spared, found.others, HiddenNames.of(snapshot))
+        if not kept.going(found.files):
+            return kept
+        change_data = any(entry.name.startswith(f"{FOLDER}/") for entry in found.files)
+        names |= names_in_commits(log, snapshot, self.cutoff_ms, self.command.threads, change_data=change_data)
+        return replace(kept, names=names | find_aliased_names(log.store, names, found.files))
 
 
 def _is_retention(hours: Any) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -135,23 +135,38 @@ def _vector_names(table: str, row: Mapping[str, Any]) -> Iterator[str]:
         raise CorruptVector(table=table, file=row["path"], reason=f"{error}.") from None
 
 
-def names_to_keep(log: Log, snapshot: Snapshot, cutoff_ms: int, *, change_data: bool) -> set[str]:
-    """The names of all files of the versions that were the newest at ``cutoff_ms`` or later; with ``change_data`` also
-    the change files of commits since then.
-
-    Tombstones alone are not enough: a checkpoint may have dropped some, if the table had a shorter retention or a clock
-    was wrong, and their times come from the writer's clock. So the commits are read as well.
+def names_in_snapshot(snapshot: Snapshot, cutoff_ms: int) -> set[str]:
+    """The names of the live files, and of those that were removed at ``cutoff_ms`` or later as the snapshot tells.
 
     Raises:
         CorruptVector, UnsupportedVector, CorruptLog: the files to keep cannot be determined.
     """
     stones = snapshot.tombstones
     retained = pc.fill_null(pc.greater_equal(stones["deletionTimestamp"], cutoff_ms), True)
-    names = names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
-    for commit in _commits_since(log, snapshot, cutoff_ms):
-        names |= names_of(snapshot.table, commit.removes)
-        names |= {name for path in change_data_of(commit) for name in _possible_names(path)} if change_data else set()
-    return names
+    return names_of(snapshot.table, snapshot.files) | names_of(snapshot.table, stones.filter(retained))
+
+
+def names_in_commits(log: Log, snapshot: Snapshot, cutoff_ms: int, threads: int, *, change_data: bool) -> set[str]:
+    """The names of the files that commits removed at ``cutoff_ms`` or later; with ``change_data`` also their change
+    files.
+
+    Tombstones alone are not enough: a checkpoint may have dropped some, if the table had a shorter retention or a clock
+    was wrong, and their times come from the writer's clock.
+
+    Raises:
+        CorruptVector, UnsupportedVector, CorruptLog: the files to keep cannot be determined.
+    """
+
+    def names(version: int) -> set[str]:
+        commit = log.read(version, snapshot.partition_keys)
+        if commit is None:  # it was just cleaned up: no reader can open that version any more
+            return set()
+        paths = change_data_of(commit) if change_data else ()
+        return names_of(snapshot.table, commit.removes).union(*map(_possible_names, paths))
+
+    line = timeline(log.store, snapshot.metadata)
+    with ThreadPoolExecutor(threads, thread_name_prefix="anabranch-commits") as pool:
+        return set[str]().union(*pool.map(names, line.versions[first_since(line, cutoff_ms) :]))
 
 
 def find_aliased_names(store: Store, names: set[str], files: Sequence[Entry]) -> set[str]:
@@ -163,15 +178,6 @@ def find_aliased_names(store: Store, names: set[str], files: Sequence[Entry]) ->
 def change_data_of(commit: Commit) -> list[str]:
     """The paths of a commit's change files, which no snapshot contains."""
     return [file["path"] for file in change_files(commit)]
-
-
-def _commits_since(log: Log, snapshot: Snapshot, moment_ms: int) -> Iterator[Commit]:
-    """The commits at this time or later."""
-    line = timeline(log.store, snapshot.metadata)
-    for place in range(first_since(line, moment_ms), len(line)):
-        commit = log.read(line.versions[place], snapshot.partition_keys)
-        if commit is not None:  # else it was just cleaned up: no reader can open that version any more
-            yield commit
 
 
 def first_since(line: Timeline, moment_ms: int) -> int:

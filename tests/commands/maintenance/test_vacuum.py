@@ -215,6 +215,16 @@ def test_a_dry_run_changes_nothing(world: World) -> None:
     assert Path(world.path, "old.parquet").exists()
 
 
+def test_commits_are_read_again_only_where_a_file_would_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, original = list[int](), Log.read
+    monkeypatch.setattr(Log, "read", lambda log, version, *keys: read.append(version) or original(log, version, *keys))
+    vacuum(world.path, 1, dry_run=True)
+    assert read == []
+    put(world.path, "old.parquet")
+    vacuum(world.path, 1, dry_run=True)
+    assert read == [0]
+
+
 def test_no_link_is_followed_or_removed(world: World, tmp_path: Path) -> None:
     outside = put(str(tmp_path), "elsewhere/precious.parquet")
     os.symlink(outside, Path(world.path, "link.parquet"))
