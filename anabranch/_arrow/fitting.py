@@ -81,7 +81,7 @@ def fit_to_schema(
 
 def _fit_column(table: str, rows: pa.Table, position: int | None, target: Field) -> pa.ChunkedArray | pa.Array:
     # NULLs inside a value are checked later, by the table's rules, row by row.
-    target_type = arrow_type(nullable_type(target.type))
+    target_type = arrow_type(nullable_type(target.type), target.name)
     if position is None:
         return pa.nulls(len(rows), target_type)
     column = rows.column(position)

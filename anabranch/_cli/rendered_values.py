@@ -54,6 +54,7 @@ def plain_text(value: Any) -> str:
         return interval_text(value, DAY_SECOND)
     if isinstance(value, Decimal):
         return f"{value:f}"
+    value = getattr(value, "wkb", value)  # of a geometry or geography
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, float) and not math.isfinite(value):

@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch._protocol.schema.types import to_arrow
 from anabranch._protocol.sizes import size_of
 from anabranch._spark.columns.months import numbers_schema, with_months
 from anabranch._spark.columns.types import spark_schema
@@ -39,7 +40,9 @@ def open_stream(spark: SparkSession, reader: Any, read: StreamRead) -> DataFrame
         _registered[spark] = _register(spark)
     secrets = json.dumps(export_settings(read.table.partition(":")[0]))
     options = {data_source.REQUEST: read.to_json(), data_source.HOME: _HOME, data_source.SECRETS: secrets}
-    schema = spark_schema(columns_of(read))
+    columns = columns_of(read)
+    to_arrow(columns)  # refuses a type that no source in Python can show, before the query begins
+    schema = spark_schema(columns)
     rows: DataFrame = reader.format(_registered[spark]).schema(numbers_schema(schema)).options(**options).load()
     return with_months(rows, schema)
 

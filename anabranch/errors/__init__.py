@@ -191,16 +191,13 @@ from anabranch.errors.inputs import ColumnInUse as ColumnInUse
 from anabranch.errors.inputs import ConstraintNotBoolean as ConstraintNotBoolean
 from anabranch.errors.inputs import DefaultDoesNotFit as DefaultDoesNotFit
 from anabranch.errors.inputs import FeatureNotDropped as FeatureNotDropped
-from anabranch.errors.inputs import GeneratedTypeMismatch as GeneratedTypeMismatch
 from anabranch.errors.inputs import IdentityNotBigint as IdentityNotBigint
 from anabranch.errors.inputs import InputError as InputError
 from anabranch.errors.inputs import InvalidArgument as InvalidArgument
-from anabranch.errors.inputs import InvalidCharactersInColumnNames as InvalidCharactersInColumnNames
 from anabranch.errors.inputs import InvalidCondition as InvalidCondition
 from anabranch.errors.inputs import InvalidConstraintName as InvalidConstraintName
 from anabranch.errors.inputs import InvalidOption as InvalidOption
 from anabranch.errors.inputs import InvalidProperty as InvalidProperty
-from anabranch.errors.inputs import InvalidSchema as InvalidSchema
 from anabranch.errors.inputs import InvalidTimestamp as InvalidTimestamp
 from anabranch.errors.inputs import LiteVacuumImpossible as LiteVacuumImpossible
 from anabranch.errors.inputs import LocationNotEmpty as LocationNotEmpty
@@ -212,7 +209,6 @@ from anabranch.errors.inputs import NotBuilt as NotBuilt
 from anabranch.errors.inputs import NotInTransaction as NotInTransaction
 from anabranch.errors.inputs import RetentionTooShort as RetentionTooShort
 from anabranch.errors.inputs import RuleRefused as RuleRefused
-from anabranch.errors.inputs import SchemaMismatch as SchemaMismatch
 from anabranch.errors.inputs import SqlAnalysisError as SqlAnalysisError
 from anabranch.errors.inputs import SqlSyntaxError as SqlSyntaxError
 from anabranch.errors.inputs import StatementNeedsSpark as StatementNeedsSpark
@@ -225,8 +221,6 @@ from anabranch.errors.inputs import UnknownTable as UnknownTable
 from anabranch.errors.inputs import UnreadableExpression as UnreadableExpression
 from anabranch.errors.inputs import UnreadableType as UnreadableType
 from anabranch.errors.inputs import UnsupportedCommand as UnsupportedCommand
-from anabranch.errors.inputs import UnsupportedType as UnsupportedType
-from anabranch.errors.inputs import UnwritableVoid as UnwritableVoid
 from anabranch.errors.inputs import ValueRefused as ValueRefused
 from anabranch.errors.replacing import AmbiguousReplaceColumns as AmbiguousReplaceColumns
 from anabranch.errors.replacing import IncompatibleOptions as IncompatibleOptions
@@ -242,6 +236,12 @@ from anabranch.errors.running import MissingJava as MissingJava
 from anabranch.errors.running import MissingPySpark as MissingPySpark
 from anabranch.errors.running import StagedFilesRemain as StagedFilesRemain
 from anabranch.errors.running import needs_pyspark as needs_pyspark
+from anabranch.errors.schemas import GeneratedTypeMismatch as GeneratedTypeMismatch
+from anabranch.errors.schemas import InvalidCharactersInColumnNames as InvalidCharactersInColumnNames
+from anabranch.errors.schemas import InvalidSchema as InvalidSchema
+from anabranch.errors.schemas import SchemaMismatch as SchemaMismatch
+from anabranch.errors.schemas import UnsupportedType as UnsupportedType
+from anabranch.errors.schemas import UnwritableVoid as UnwritableVoid
 from anabranch.errors.settings import MissingDeltaJars as MissingDeltaJars
 from anabranch.errors.settings import NonPartitionColumn as NonPartitionColumn
 from anabranch.errors.settings import UnknownOption as UnknownOption

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import Row, types
 from pyspark.sql.types import VariantVal
 
 from anabranch._cli.rendered_values import cell_text, json_value
@@ -49,6 +49,11 @@ def test_a_variant_is_the_json_value_that_it_holds() -> None:
     variant = VariantVal.parseJson('{"a": [1, null]}')
     assert json_value([variant]) == [{"a": [1, None]}]
     assert cell_text(variant) == '{"a": [1, null]}'
+
+
+@pytest.mark.skipif(not hasattr(types, "Geometry"), reason="PySpark has geometries from 4.1 on")
+def test_a_geometry_is_its_well_known_binary() -> None:
+    assert json_value([types.Geometry(b"\x00\xff", 4326)]) == ["AP8="]
 
 
 @pytest.mark.parametrize(

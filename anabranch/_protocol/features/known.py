@@ -12,6 +12,7 @@ from anabranch._protocol.in_commit_timestamps import ENABLED, IN_COMMIT
 from anabranch._protocol.materialised_partitions import ENABLED as MATERIALISES
 from anabranch._protocol.materialised_partitions import FEATURE as MATERIALISED_PARTITIONS
 from anabranch._protocol.rules import table_rules
+from anabranch._protocol.schema.geospatial import KINDS
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Feature:
         reader_version, writer_version: the legacy versions that imply it, if any.
         flag: the property that activates it with ``flag_value``.
         column_key: the key in a column's metadata that activates it.
-        type_name: the column type that activates it.
+        type_names: the column types that activate it, without their parameters.
         is_rule: whether it constrains rows (`anabranch._protocol.rules.table_rules`), so that only its use requires it.
         needs: features that must be listed with it.
         preview_of: the final feature if this is its preview name; a table that lists it needs no other, and new tables
@@ -38,7 +39,7 @@ class Feature:
     flag: str | None = None
     flag_value: str = "true"
     column_key: str | None = None
-    type_name: str | None = None
+    type_names: tuple[str, ...] = ()
     is_rule: bool = False
     needs: tuple[str, ...] = ()
     preview_of: str | None = None
@@ -63,7 +64,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature("identityColumns", writer_version=6, column_key="delta.identity.start", is_rule=True),
     Feature("allowColumnDefaults", column_key=table_rules.DEFAULT, is_rule=True),
     Feature(DELETION_VECTORS, binds_readers=True, flag="delta.enableDeletionVectors"),
-    Feature(TIMESTAMP_NTZ, binds_readers=True, type_name="timestamp_ntz"),
+    Feature(TIMESTAMP_NTZ, binds_readers=True, type_names=("timestamp_ntz",)),
     Feature("vacuumProtocolCheck", binds_readers=True),
     Feature(V2_CHECKPOINT, binds_readers=True, flag=CHECKPOINT_POLICY, flag_value="v2"),
     Feature(CHECKPOINT_PROTECTION),
@@ -79,10 +80,12 @@ KNOWN: tuple[Feature, ...] = (
     ),
     Feature("typeWidening", binds_readers=True, flag="delta.enableTypeWidening"),
     Feature("typeWidening-preview", binds_readers=True, preview_of="typeWidening"),
-    Feature("variantType", binds_readers=True, type_name="variant"),
+    Feature("variantType", binds_readers=True, type_names=("variant",)),
     Feature("variantType-preview", binds_readers=True, preview_of="variantType"),
     Feature("variantShredding", binds_readers=True, needs=("variantType",)),
     Feature("variantShredding-preview", binds_readers=True, preview_of="variantShredding"),
+    Feature("geospatial", binds_readers=True, type_names=KINDS),
+    Feature("geospatial-dev", binds_readers=True, preview_of="geospatial"),
     Feature("collations", needs=("domainMetadata",)),
     Feature("collations-preview", preview_of="collations"),
     Feature(ROW_TRACKING, flag="delta.enableRowTracking", needs=("domainMetadata",)),

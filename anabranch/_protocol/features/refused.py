@@ -28,7 +28,6 @@ COLLATED = (
 """Why a table that has a column with a collation is not written."""
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
 _COORDINATED = "a coordinator outside the log decides which commit wins."
-_GEOSPATIAL = "the protocol does not say how geometries are stored, and PySpark 4.0 has no type for them."
 _REDIRECTED = "reads and writes of it may have to go to another table, to which it redirects."
 _WRITES_REDIRECTED = "writes of it may have to go to another table, to which it redirects."
 _TREE = "its files are listed in a tree of manifests, which is neither read nor written."
@@ -38,8 +37,6 @@ REFUSED: Mapping[str, RefusedFeature] = {
     "adaptiveMetadata": RefusedFeature(_TREE, True),
     "adaptiveMetadata-preview": RefusedFeature(_TREE, True),
     "timestampNanos": RefusedFeature("timestamps with nanoseconds are not supported.", True),
-    "geospatial": RefusedFeature(_GEOSPATIAL, True),
-    "geospatial-dev": RefusedFeature(_GEOSPATIAL, True),
     "catalogManaged": RefusedFeature(_IN_A_CATALOG, True),
     "catalogOwned-preview": RefusedFeature(_IN_A_CATALOG, True),
     "coordinatedCommits-preview": RefusedFeature(_COORDINATED),

@@ -32,7 +32,8 @@ from anabranch._protocol.materialised_partitions import FEATURE as MATERIALISED_
 from anabranch._protocol.properties import Properties
 from anabranch._protocol.rules.table_rules import CONSTRAINT_PREFIX, is_constraint
 from anabranch._protocol.schema.column_mapping import IN_COLUMNS, MAX_ID, MODE, fields_of, number_in, without_keys
-from anabranch._protocol.schema.types import parse_schema, schema_json
+from anabranch._protocol.schema.geospatial import KINDS
+from anabranch._protocol.schema.types import parse_schema, schema_json, type_names
 from anabranch.errors import FeatureNotDropped
 
 DOMAINS = "domainMetadata"
@@ -48,6 +49,7 @@ class Removable:
         leftovers: properties that are removed with those, whatever their values.
         owned: properties that are removed with the feature.
         column_keys: keys of column metadata that show its use.
+        types: column types that show its use, without their parameters; their columns must be dropped first.
         file_fields: fields of file actions that show its use, such as a deletion vector.
         rewrites: whether files must be rewritten.
         is_in_history: whether readers without it could not read older versions.
@@ -58,6 +60,7 @@ class Removable:
     leftovers: tuple[str, ...] = ()
     owned: tuple[str, ...] = ()
     column_keys: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
     file_fields: tuple[str, ...] = ()
     rewrites: bool = False
     is_in_history: bool = False
@@ -65,7 +68,7 @@ class Removable:
     @property
     def leaves_traces(self) -> bool:
         """Whether a version can show that the feature is used."""
-        return bool(self.switches or self.column_keys or self.file_fields)
+        return bool(self.switches or self.column_keys or self.types or self.file_fields)
 
     def is_switched_on(self, metadata: Metadata) -> bool:
         """Whether properties use the feature."""
@@ -76,7 +79,15 @@ class Removable:
         return self.is_switched_on(metadata) or self.is_in_columns(metadata)
 
     def is_in_columns(self, metadata: Metadata) -> bool:
-        """Whether the metadata of columns shows the feature."""
+        """Whether columns, by their metadata or types, show the feature."""
+        return bool(self.columns_with_types(metadata)) or self._is_in_column_metadata(metadata)
+
+    def columns_with_types(self, metadata: Metadata) -> list[str]:
+        """The top-level columns that have, at any depth, a type that shows the feature."""
+        schema = parse_schema(metadata.schema_string) if self.types else ()
+        return [column.name for column in schema if not type_names(column.type).isdisjoint(self.types)]
+
+    def _is_in_column_metadata(self, metadata: Metadata) -> bool:
         if not self.column_keys:
             return False
         fields = fields_of(parse_schema(metadata.schema_string))  # the schema as written, whatever other properties are
@@ -139,6 +150,7 @@ REMOVABLE: Mapping[str, Removable] = {
         _ROW_TRACKING,
         *(_widening(name) for name in sorted(LISTED_BY)),
         _MAPPING,
+        *(Removable(name, types=KINDS, is_in_history=True) for name in ("geospatial", "geospatial-dev")),
     )
 }
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
@@ -175,6 +187,10 @@ def _objections(
     if name == CHECK_CONSTRAINTS and constraints:
         reason = f"the following constraints must be dropped first: {', '.join(constraints)}."
         yield "DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE", reason
+    typed = REMOVABLE[name].columns_with_types(metadata)
+    if typed:
+        reason = f"the columns of its types must be dropped first: {', '.join(typed)}."
+        yield "DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE", reason
     unfit = [column.name for column in fields_of(metadata.schema) if not _NOT_IN_NAMES.isdisjoint(column.name)]
     if name == COLUMN_MAPPING and unfit:
         reason = f"files cannot have columns of these names, rename them first: {', '.join(map(repr, unfit))}."

@@ -31,12 +31,11 @@ from anabranch._protocol.schema.column_mapping import fields_of
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import (
     LEVELS_IN_FILES,
-    DataType,
     Field,
     Struct,
     levels_in_files,
     parse_schema,
-    parts_of,
+    type_names,
 )
 from anabranch.errors import InvalidOption, InvalidSchema, UnsupportedFeature
 from anabranch.errors.process_state import memo
@@ -61,7 +60,7 @@ _BY_FLAG = {feature.name: (feature.flag, feature.flag_value) for feature in KNOW
 _BY_COLUMN = {feature.name: feature.column_key for feature in KNOWN if feature.column_key is not None} | {
     _LENGTHS: LENGTH
 }
-_BY_TYPE = {feature.type_name: feature.name for feature in KNOWN if feature.type_name is not None}
+_BY_TYPE = {name: feature.name for feature in KNOWN for name in feature.type_names}
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
@@ -125,7 +124,7 @@ def _check_levels(schema_string: str) -> None:
 
 def features_of_types(schema: Struct) -> frozenset[str]:
     """The features that the types of these columns require."""
-    return frozenset(_BY_TYPE[name] for name in set(_type_names(schema)) & _BY_TYPE.keys())
+    return frozenset(_BY_TYPE[name] for name in type_names(schema) & _BY_TYPE.keys())
 
 
 def check_readable(table: str, protocol: Protocol, metadata: Metadata) -> None:
@@ -259,13 +258,6 @@ def _members(schema: Struct) -> Iterator[Field]:
         if isinstance(field.type, Struct):
             yield from field.type
             yield from _members(field.type)
-
-
-def _type_names(type_: DataType) -> Iterator[str]:
-    if isinstance(type_, str):
-        yield type_
-    for _, inner in parts_of(type_):
-        yield from _type_names(inner)
 
 
 def describe(protocol: Protocol) -> Mapping[str, Any]:

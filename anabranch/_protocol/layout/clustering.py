@@ -17,7 +17,7 @@ from anabranch._protocol.properties import Properties
 from anabranch._protocol.schema.evolution import sql_name
 from anabranch._protocol.schema.intervals import INTERVALS
 from anabranch._protocol.schema.leaves import column_list, leaves_with_stats
-from anabranch._protocol.schema.types import Array, DataType, Field, Map, Struct
+from anabranch._protocol.schema.types import OPAQUE, Array, DataType, Field, Map, Struct
 from anabranch.errors import CorruptLog, InvalidOption
 
 Path: TypeAlias = tuple[str, ...]
@@ -161,7 +161,7 @@ def _has_no_order(type_: DataType) -> bool:
     """Whether Spark cannot sort by values of a type."""
     if isinstance(type_, Struct):
         return any(_has_no_order(field.type) for field in type_)
-    return isinstance(type_, Map) or type_ == "variant" or (isinstance(type_, Array) and _has_no_order(type_.element))
+    return isinstance(type_, Map) or type_ in OPAQUE or (isinstance(type_, Array) and _has_no_order(type_.element))
 
 
 def _with_statistics(metadata: Metadata) -> set[Path]:

@@ -51,13 +51,14 @@ COLLECTIONS = _words(
     try_element_at zip_with from_csv from_json schema_of_csv schema_of_json to_csv to_json is_variant_null parse_json
     schema_of_variant to_variant_object try_parse_json try_variant_get variant_get"""
 )
+SHAPES = _words("st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid")
 HASHES = _words("crc32 hash md5 sha sha1 sha2 xxhash64")
 CASTS = _words("bigint binary boolean cast date decimal double float int smallint string timestamp tinyint try_cast")
 
 CLOCKS = _words("curdate current_date current_timestamp localtimestamp now")
 """Allowed in CHECK constraints and defaults, which apply at the time of a write; not in generated columns."""
 
-FUNCTIONS = NUMBERS | CONDITIONS | TEXTS | TIMES | COLLECTIONS | HASHES | CASTS
+FUNCTIONS = NUMBERS | CONDITIONS | TEXTS | TIMES | COLLECTIONS | SHAPES | HASHES | CASTS
 
 CLOCKS_WITHOUT_ARGUMENTS = _words("unix_timestamp to_unix_timestamp")
 """These read the clock when called without arguments."""

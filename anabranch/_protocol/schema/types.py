@@ -18,11 +18,15 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
+from anabranch._protocol.schema.geospatial import GEOSPATIAL, canonical_geospatial
 from anabranch._protocol.schema.intervals import DAY_SECOND, YEAR_MONTH, canonical_type
 from anabranch.errors import InvalidSchema, UnknownColumn, UnsupportedType
 
 VOID = "void"
 """The type of a column that is NULL in every row, such as a literal NULL."""
+
+OPAQUE = GEOSPATIAL | {"variant"}
+"""The types whose values only Spark reads and writes; they have no order."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 DEEPEST = 100
@@ -145,8 +149,9 @@ def parse_schema(text: str) -> Struct:
     """The schema in a ``schemaString`` (PROTOCOL.md "Schema Serialization Format").
 
     Any name of a primitive type is accepted: the table features refuse unreadable ones. Narrowed interval types, such
-    as ``interval day``, become those that writers name (`anabranch._protocol.schema.intervals`). Raises
-    `InvalidSchema` if the text is not a schema, or is nested deeper than `DEEPEST`.
+    as ``interval day``, become those that writers name (`anabranch._protocol.schema.intervals`), and geometries get
+    their default reference system (`anabranch._protocol.schema.geospatial`). Raises `InvalidSchema` if the text is not
+    a schema, or is nested deeper than `DEEPEST`.
 
     Example:
         >>> text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
@@ -188,6 +193,18 @@ def parts_of(data_type: DataType) -> tuple[tuple[str, DataType], ...]:
     return (("key", data_type.key), ("value", data_type.value)) if isinstance(data_type, Map) else ()
 
 
+def type_names(data_type: DataType) -> frozenset[str]:
+    """The names of the primitive types inside a type, without their parameters.
+
+    Example:
+        >>> sorted(type_names(Map("string", Array("decimal(10,2)"))))
+        ['decimal', 'string']
+    """
+    if isinstance(data_type, str):
+        return frozenset({data_type.partition("(")[0]})
+    return frozenset().union(*(type_names(inner) for _, inner in parts_of(data_type)))
+
+
 def kind_of(data_type: DataType) -> str:
     """``struct``, ``array`` or ``map``, or else the type itself.
 
@@ -209,7 +226,7 @@ def levels_in_files(data_type: DataType) -> int:
 def _data_type(parsed: Any, level: int) -> DataType:
     check_depth(level)
     if isinstance(parsed, str):
-        return canonical_type(parsed)
+        return canonical_geospatial(canonical_type(parsed))
     kind = parsed["type"]
     if kind == "struct":
         struct = Struct(tuple(_field(member, level + 1) for member in parsed["fields"]))
@@ -307,7 +324,7 @@ def to_arrow(struct: Struct) -> pa.Schema:
     """The Arrow schema of rows with these columns; timestamps are microseconds, ``timestamp`` in UTC, and an ``interval
     year to month`` is its number of months, as Arrow cannot store its own type of it in Parquet.
 
-    Raises `UnsupportedType` for a type without an Arrow type, such as ``variant``.
+    Raises `UnsupportedType` for a type without an Arrow type (`OPAQUE`).
     """
     return pa.schema(_arrow_fields(struct, ""))
 
@@ -323,6 +340,8 @@ def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
         value = pa.field("value", arrow_type(data_type.value, f"{column}.value"), data_type.value_contains_null)
         return pa.map_(pa.field("key", arrow_type(data_type.key, f"{column}.key"), nullable=False), value)
     digits = decimal_of(data_type)
+    if data_type in OPAQUE:
+        raise UnsupportedType(column=column, type=data_type, holder="a row outside Spark")
     if digits is None and data_type not in _TO_ARROW:
         raise UnsupportedType(column=column, type=data_type)
     return _TO_ARROW[data_type] if digits is None else pa.decimal128(*digits)
@@ -330,11 +349,11 @@ def arrow_type(data_type: DataType, column: str = "") -> pa.DataType:
 
 def check_storable(data_type: DataType, column: str) -> None:
     """Raises UnsupportedType, with the column and the unsupported type inside it, unless a table can store a column of
-    this type: a type of Arrow rows, or variant.
+    this type: a type of Arrow rows, or an opaque one.
     """
     for step, inner in parts_of(data_type):
         check_storable(inner, f"{column}.{step}")
-    if isinstance(data_type, str) and data_type != "variant":
+    if isinstance(data_type, str) and data_type not in OPAQUE:
         arrow_type(data_type, column)
 
 

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from anabranch._protocol.layout.addresses import free_name
 from anabranch._protocol.rules.table_rules import Check, Generated, NotNull, Rules
+from anabranch._protocol.schema.geospatial import GEOSPATIAL, KINDS
 from anabranch._protocol.schema.lengths import Inside, Step
-from anabranch._protocol.schema.types import Field, Struct
+from anabranch._protocol.schema.types import Field, Struct, kind_of, type_names
 from anabranch._protocol.schema.voids import has_void, type_in_files
 from anabranch._spark.columns.rule_columns import check_column, generated_column
 from anabranch._spark.columns.type_fit import cast_for_assignment
@@ -190,7 +191,12 @@ def _violation(schema: Struct, check: Check, table: str) -> Column:
 
 
 def _text(field: Field) -> Column:
-    return F.hex(column(field.name)) if field.type == "binary" else column(field.name).cast("string")
+    value = column(field.name)
+    if field.type in GEOSPATIAL:
+        return F.hex(F.call_function("st_asbinary", value))
+    if not type_names(field.type).isdisjoint(KINDS):  # no text to which Spark casts it
+        return F.lit(kind_of(field.type))
+    return F.hex(value) if field.type == "binary" else value.cast("string")
 
 
 def _any(conditions: Sequence[Column]) -> Column:

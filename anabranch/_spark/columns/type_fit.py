@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.evolution import DIFFER, Misfit, misfit
+from anabranch._protocol.schema.geospatial import GEOSPATIAL
 from anabranch._protocol.schema.lengths import limits_of
 from anabranch._protocol.schema.types import INTEGERS, DataType, Field, Struct, decimal_of, upcastable
 from anabranch._spark.columns.lengths import enforce_lengths
@@ -188,6 +189,8 @@ def _assignable(source: DataType, target: DataType) -> bool:
     """Whether some values may fit, as in Spark's store assignment under ANSI; texts may be parsed too, as in Delta."""
     if not isinstance(source, str) or not isinstance(target, str) or upcastable(source, target):
         return upcastable(source, target)
+    if source in GEOSPATIAL or target in GEOSPATIAL:
+        return False
     text = target == "string" or (source == "string" and target != "binary")
     times = source in _TIMES and target in _TIMES
     return text or times or (_is_number(source) and _is_number(target))

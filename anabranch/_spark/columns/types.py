@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from anabranch._protocol.rules.identity import EXPLICIT, START, STEP
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, INVARIANT
+from anabranch._protocol.schema.geospatial import GEOSPATIAL, KINDS, canonical_geospatial
 from anabranch._protocol.schema.intervals import DAY_SECOND, YEAR_MONTH, canonical_type
 from anabranch._protocol.schema.lengths import LENGTH, char_length
 from anabranch._protocol.schema.types import (
@@ -115,10 +116,21 @@ def spark_type(data_type: DataType, path: str = "") -> T.DataType:
         return T.ArrayType(spark_type(data_type.element, f"{path}.element"))
     if isinstance(data_type, Map):
         return T.MapType(spark_type(data_type.key, f"{path}.key"), spark_type(data_type.value, f"{path}.value"))
+    if data_type in GEOSPATIAL:
+        return _geospatial_type(data_type, path)
     digits = decimal_of(data_type)
     if digits is None and data_type not in _SPARK_TYPES:
         raise UnsupportedType(column=path, type=data_type)
     return _SPARK_TYPES[data_type] if digits is None else T.DecimalType(*digits)
+
+
+def _geospatial_type(name: str, path: str) -> T.DataType:
+    """Spark's geometry or geography. Raises UnsupportedType: PySpark knows it from 4.1 on."""
+    column = {"name": path, "type": name, "nullable": True, "metadata": {}}
+    try:
+        return T.StructType.fromJson({"type": "struct", "fields": [column]})[0].dataType
+    except PySparkException:
+        raise UnsupportedType(column=path, type=name, holder="a table of this version of Spark") from None
 
 
 def parse_type(ddl: str) -> T.DataType:
@@ -268,6 +280,11 @@ def delta_type(spark: T.DataType, path: str, level: int = 1) -> DataType:
         return "string"
     if isinstance(spark, T.YearMonthIntervalType | T.DayTimeIntervalType):
         return canonical_type(spark.simpleString())
+    if spark.typeName() in KINDS:
+        name = canonical_geospatial(str(spark.jsonValue()))
+        if name not in GEOSPATIAL:
+            raise UnsupportedType(column=path, type=spark.simpleString())
+        return name
     if spark not in _DELTA_NAMES:
         raise UnsupportedType(column=path, type=spark.simpleString())
     return _DELTA_NAMES[spark]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from anabranch._expressions.dialect import TokenType
 from anabranch._protocol.rules.identity import identity_metadata
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION
+from anabranch._protocol.schema.geospatial import geospatial_type
 from anabranch._protocol.schema.intervals import INTERVALS, canonical_type
 from anabranch._protocol.schema.lengths import LENGTH
 from anabranch._protocol.schema.types import VOID, Array, DataType, Field, Map, Struct, check_depth
@@ -42,8 +43,9 @@ _TYPES = {
     "VOID": VOID,
 }
 _INTERVAL_FIELDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
-_UNSUPPORTED = frozenset({"TIME", "GEOMETRY", "GEOGRAPHY"})
+_UNSUPPORTED = frozenset({"TIME"})
 """Spark's types that a Delta table cannot have."""
+_GEOSPATIAL = frozenset({"GEOMETRY", "GEOGRAPHY"})
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _ENDS_VALUE = (
@@ -111,8 +113,10 @@ def _data_type(r: Reader, column: str, level: int) -> TypeDefinition:
         return TypeDefinition("string", f"{'varchar' if keyword == 'VARCHAR' else 'char'}({length})", True)
     if keyword == "INTERVAL":
         return _interval(r, column)
+    if keyword in _GEOSPATIAL and r.is_type(TokenType.L_PAREN):
+        return _geospatial(r, keyword.lower(), column)
     type_name = _TYPES.get(keyword)
-    if keyword in _UNSUPPORTED:
+    if keyword in _UNSUPPORTED | _GEOSPATIAL:
         raise UnsupportedType(column=column, type=keyword.lower())
     if type_name is None:
         r.fail("there is no such type in a Delta table.", at)
@@ -130,6 +134,15 @@ def _interval(r: Reader, column: str) -> TypeDefinition:
     if type_name not in INTERVALS:
         raise UnsupportedType(column=column, type=name)
     return TypeDefinition(type_name, name)
+
+
+def _geospatial(r: Reader, kind: str, column: str) -> TypeDefinition:
+    """Take the number of a reference system; ``ANY``, with which each value has its own, is no type of a table."""
+    srid = r.single(lambda: r.name("a reference system") if r.at("ANY") else r.whole("a reference system"))
+    type_name = geospatial_type(kind, srid) if isinstance(srid, int) else None
+    if type_name is None:
+        raise UnsupportedType(column=column, type=f"{kind}({srid})".lower())
+    return TypeDefinition(type_name, f"{kind}({srid})")
 
 
 def _decimal(r: Reader) -> TypeDefinition:

@@ -24,7 +24,7 @@ from anabranch._protocol.rules.identity import STEP
 from anabranch._protocol.rules.table_rules import DEFAULT, GENERATION, Rules, rules_of
 from anabranch._protocol.schema.editing import edit_field, field_at, inside_of, move_field
 from anabranch._protocol.schema.lengths import LENGTH, Length, limits_of
-from anabranch._protocol.schema.types import DataType, Field, Struct, schema_json
+from anabranch._protocol.schema.types import OPAQUE, DataType, Field, Struct, schema_json
 from anabranch._transaction.commit import CommitResult
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.transaction import ReadSet
@@ -139,7 +139,8 @@ class ChangeColumn(SecretFree):
     def _check_default(self, field: Field) -> None:
         conflicts = {GENERATION: "generated", STEP: "an identity column"}
         why = next((word for key, word in conflicts.items() if key in field.metadata), None)
-        why = "a member of another column" if len(self.column) > 1 else "a variant" if field.type == "variant" else why
+        why = "a member of another column" if len(self.column) > 1 else why
+        why = f"a {field.type}" if why is None and field.type in OPAQUE else why
         if why is not None and self.default != DROPPED:
             reason = f"{field.name} is {why}: it has none."
             facts = {"column": field.name}

@@ -37,7 +37,7 @@ from anabranch._protocol.schema.column_mapping import highest_number, inherit_ma
 from anabranch._protocol.schema.evolution import evolve_schema
 from anabranch._protocol.schema.keys import check_keys, without_invalid_keys
 from anabranch._protocol.schema.leaves import check_stats_columns
-from anabranch._protocol.schema.types import VOID, Struct, schema_json
+from anabranch._protocol.schema.types import OPAQUE, VOID, Struct, schema_json
 from anabranch._protocol.session_settings import current
 from anabranch._transaction.retry import Runtime
 from anabranch.errors import InvalidOption
@@ -176,8 +176,8 @@ def _check_values(schema: Struct) -> None:
             facts = {"column": column.name, "delta_condition": f"{kind}_COLUMN_WITH_DEFAULT_VALUE"}
             reason = f"{column.name} is {what}: it has no default."
             raise InvalidOption(option="DEFAULT", value=column.metadata[DEFAULT], reason=reason, **facts)
-        if generated and column.type == "variant":
-            reason = f"variants cannot be compared, so {column.name} cannot be held to its expression."
+        if generated and column.type in OPAQUE:
+            reason = f"a {column.type} cannot be compared, so {column.name} cannot be held to its expression."
             facts = {"column": column.name, "delta_condition": "DELTA_UNSUPPORTED_DATA_TYPE_IN_GENERATED_COLUMN"}
             raise InvalidOption(option="GENERATED", value=column.metadata[GENERATION], reason=reason, **facts)
 
@@ -209,8 +209,9 @@ def check_columns(schema: Struct, partition_columns: tuple[str, ...], *, bare: b
             raise InvalidOption(option="partitionBy", value=name, reason=reason)
         if not isinstance(column.type, str):
             raise InvalidOption(option="partitionBy", value=name, reason="a nested column cannot partition a table.")
-        if column.type in ("variant", VOID):
-            raise InvalidOption(option="partitionBy", value=name, reason=f"a {column.type} cannot partition a table.")
+        if column.type in OPAQUE or column.type == VOID:
+            reason = f"a {column.type} cannot partition a table."
+            raise InvalidOption(option="partitionBy", value=name, reason=reason)
         if STEP in column.metadata:
             reason = "PARTITIONED BY IDENTITY column is not supported: an identity column cannot partition a table."
             condition = "DELTA_IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED"

@@ -117,7 +117,7 @@ def test_a_plain_table_is_read_and_written() -> None:
         check_writable("t", protocol, metadata_of())
 
 
-@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "geospatial", "ünknown"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview", "adaptiveMetadata", "ünknown"])
 def test_an_unknown_reader_feature_is_refused_by_name(feature: str) -> None:
     protocol = with_features({feature, "deletionVectors"}, {feature, "deletionVectors"})
     with pytest.raises(errors.UnsupportedFeature) as refusal:
@@ -164,7 +164,6 @@ def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_bin
         ("adaptiveMetadata", False),
         ("adaptiveMetadata-preview", False),
         ("timestampNanos", False),
-        ("geospatial-dev", False),
         ("redirectReaderWriter-preview", False),
         ("redirectWriterOnly-preview", True),
         ("multiTableTransaction", True),

@@ -181,7 +181,7 @@ def test_an_arrow_type_that_delta_cannot_hold_is_refused_by_column_and_type(arro
 def test_a_delta_type_that_arrow_rows_cannot_hold_is_refused_by_column_and_type() -> None:
     with pytest.raises(UnsupportedType) as error:
         to_arrow(Struct((Field("s", Struct((Field("v", "variant"),))),)))
-    assert error.value.facts == {"column": "s.v", "type": "variant"}
+    assert error.value.facts == {"column": "s.v", "type": "variant", "holder": "a row outside Spark"}
 
 
 def test_two_arrow_columns_that_differ_only_in_case_are_refused() -> None:
