@@ -414,7 +414,8 @@ def test_the_limits_count_the_features_of_delta_spark_that_are_written() -> None
     assert {name for name, written in stated.items() if written == "no"} <= REFUSED.keys()
     written = list(stated.values()).count("yes")
     left = len(stated) - written
-    said = f"knows {len(stated)} features by name. Of these, {written} are written here and {left} are not"
+    verb = "is" if left == 1 else "are"
+    said = f"knows {len(stated)} features by name. Of these, {written} are written here and {left} {verb} not"
     assert said in (DOCS / "limits.md").read_text()
 
 

@@ -54,6 +54,7 @@ ROWS_TRACKED = {"delta.enableRowTracking": "true"}
 IN_COMMIT = {"delta.enableInCommitTimestamps": "true"}
 V2 = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "2"}
 WIDENING = {"delta.enableTypeWidening": "true"}
+COORDINATED = {"delta.feature.coordinatedCommits-preview": "supported"}
 
 CASES = {
     "no feature": Case({"delta.enableDeletionVectors": "false"}),
@@ -78,6 +79,7 @@ CASES = {
         also=(mapped,),
     ),
     "icebergCompatV3": Case({"delta.enableIcebergCompatV3": "true"}, partition_by=("p",), also=(mapped,)),
+    "coordinatedCommits, no coordinator": Case(COORDINATED),
     "zstd": Case({"delta.parquet.compression.codec": "zstd"}),
     "all at once": Case(
         {**MAPPING, **ROWS_TRACKED, **IN_COMMIT, **V2, **WIDENING, "delta.constraints.low": "id < 1000"},
@@ -97,10 +99,14 @@ CASES = {
 }
 
 CANNOT: Mapping[str, frozenset[str]] = {
-    "delta-rs": frozenset(name for name, case in CASES.items() if WIDENING.items() <= case.properties.items()),
+    "delta-rs": frozenset(
+        name for name, case in CASES.items() if (WIDENING.items() | COORDINATED.items()) & case.properties.items()
+    ),
     "DuckDB": frozenset(),
 }
-"""The cases that a reader refuses, by the names of `CASES`: delta-rs knows no wider types."""
+"""The cases that a reader refuses, by the names of `CASES`: delta-rs knows neither wider types nor
+``vacuumProtocolCheck``, which coordinated commits need.
+"""
 
 
 def made(spark: SparkSession, path: str, case: Case) -> None:

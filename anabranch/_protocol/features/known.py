@@ -53,6 +53,9 @@ V2_CHECKPOINT = "v2Checkpoint"
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 ROW_TRACKING = "rowTracking"
+COORDINATED_COMMITS = "coordinatedCommits-preview"
+COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
+"""The property that names a coordinator. Without it a table that lists `COORDINATED_COMMITS` is one like any other."""
 
 KNOWN: tuple[Feature, ...] = (
     Feature("appendOnly", writer_version=2, flag="delta.appendOnly"),
@@ -90,6 +93,7 @@ KNOWN: tuple[Feature, ...] = (
     Feature("collations-preview", preview_of="collations"),
     Feature(ROW_TRACKING, flag="delta.enableRowTracking", needs=("domainMetadata",)),
     Feature(IN_COMMIT, flag=ENABLED),
+    Feature(COORDINATED_COMMITS, needs=(IN_COMMIT, "vacuumProtocolCheck")),
 )
 
 COLLATIONS = frozenset({"collations", "collations-preview"})

@@ -27,7 +27,8 @@ COLLATED = (
 )
 """Why a table that has a column with a collation is not written."""
 _IN_A_CATALOG = "a catalog decides which commit wins, and the newest ones may not be in the log."
-_COORDINATED = "a coordinator outside the log decides which commit wins."
+COORDINATED = "a coordinator outside the log decides which commit wins."
+"""Why a table whose commits a coordinator takes is not written."""
 _REDIRECTED = "reads and writes of it may have to go to another table, to which it redirects."
 _WRITES_REDIRECTED = "writes of it may have to go to another table, to which it redirects."
 _TREE = "its files are listed in a tree of manifests, which is neither read nor written."
@@ -39,8 +40,7 @@ REFUSED: Mapping[str, RefusedFeature] = {
     "timestampNanos": RefusedFeature("timestamps with nanoseconds are not supported.", True),
     "catalogManaged": RefusedFeature(_IN_A_CATALOG, True),
     "catalogOwned-preview": RefusedFeature(_IN_A_CATALOG, True),
-    "coordinatedCommits-preview": RefusedFeature(_COORDINATED),
-    "managed-commit": RefusedFeature(_COORDINATED),
+    "managed-commit": RefusedFeature(COORDINATED),
     "multiTableTransaction": RefusedFeature("a catalog decides about the commits of several tables at once."),
     "redirectReaderWriter-preview": RefusedFeature(_REDIRECTED, True),
     "redirectWriterOnly-preview": RefusedFeature(_WRITES_REDIRECTED),

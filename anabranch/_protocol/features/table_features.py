@@ -20,11 +20,13 @@ from anabranch._protocol.features.known import (
     CHECK_CONSTRAINTS,
     COLLATIONS,
     COLUMN_MAPPING,
+    COORDINATED_COMMITS,
+    COORDINATOR,
     DELETION_VECTORS,
     KNOWN,
     ROW_TRACKING,
 )
-from anabranch._protocol.features.refused import COLLATED, why_refused
+from anabranch._protocol.features.refused import COLLATED, COORDINATED, why_refused
 from anabranch._protocol.features.widening import unreadable_change
 from anabranch._protocol.rules import table_rules
 from anabranch._protocol.schema.column_mapping import fields_of
@@ -149,6 +151,8 @@ def check_writable(table: str, protocol: Protocol, metadata: Metadata) -> None:
     keys, deep, _ = _schema_requirements(metadata.schema_string)
     if COLLATION in keys:
         _refuse(table, "writer", writer_features(protocol) & COLLATIONS, COLLATED)
+    if COORDINATOR in metadata.configuration:
+        _refuse(table, "writer", writer_features(protocol) & {COORDINATED_COMMITS}, COORDINATED)
     inside = frozenset(f"{feature} (inside a nested column)" for feature, key in _BY_COLUMN.items() if key in deep)
     _refuse(table, "writer", inside, "rules inside nested columns are not enforced.")
     iceberg.check(metadata, vectors_listed=DELETION_VECTORS in writer_features(protocol))

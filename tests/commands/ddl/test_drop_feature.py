@@ -342,6 +342,14 @@ def test_constraints_are_dropped_before_their_feature(tmp_path: Path) -> None:
     assert world.log.snapshot().protocol == Protocol(1, 2)
 
 
+def test_coordinated_commits_without_a_coordinator_are_dropped(tmp_path: Path) -> None:
+    name = "coordinatedCommits-preview"
+    world = World(table_path(tmp_path)).create(ROWS, **{f"delta_feature.{name}": "supported"})
+    assert {name, "inCommitTimestamp"} <= (world.log.snapshot().protocol.writer_features or frozenset())
+    drop(world, name)
+    assert name not in (world.log.snapshot().protocol.writer_features or frozenset())
+
+
 # -- what stands in the way --------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,7 @@ import pytest
 from anabranch import errors
 from anabranch._log.log import forget
 from anabranch._protocol.actions import Metadata, Protocol
-from anabranch._protocol.features.known import KNOWN
+from anabranch._protocol.features.known import COORDINATED_COMMITS, COORDINATOR, KNOWN
 from anabranch._protocol.features.refused import REFUSED
 from anabranch._protocol.features.table_features import (
     SUPPORTED,
@@ -144,6 +145,16 @@ def test_a_table_that_lists_collations_is_written_while_no_column_has_one(featur
             check_writable("t", protocol, metadata_of(Struct((field,))))
 
 
+def test_a_table_that_lists_coordinated_commits_is_written_while_it_names_no_coordinator() -> None:
+    protocol = with_features({"vacuumProtocolCheck"}, {COORDINATED_COMMITS, "inCommitTimestamp", "vacuumProtocolCheck"})
+    check_writable("t", protocol, metadata_of())
+    coordinated = replace(metadata_of(), configuration={COORDINATOR: "dynamodb"})
+    check_readable("t", protocol, coordinated)
+    with pytest.raises(errors.UnsupportedFeature, match="a coordinator outside the log"):
+        check_writable("t", protocol, coordinated)
+    check_writable("t", Protocol(1, 2), coordinated)
+
+
 @pytest.mark.parametrize("feature", sorted(REFUSED))
 def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_binds_writers_only(feature: str) -> None:
     binds_readers = REFUSED[feature].binds_readers
@@ -168,7 +179,6 @@ def test_a_feature_that_is_refused_by_name_says_why_and_may_be_read_where_it_bin
         ("redirectWriterOnly-preview", True),
         ("multiTableTransaction", True),
         ("columnMappingUsageTracking", True),
-        ("coordinatedCommits-preview", True),
         ("icebergWriterCompatV1", True),
     ],
 )
