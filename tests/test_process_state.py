@@ -52,6 +52,7 @@ BOUNDS = {
     "queries of web locations": 1000,
     "locations warned of": 1000,
     "buckets": 64,
+    "footers of Parquet files": 8,
     "file systems": 64,
     "connections of WebHDFS": 64,
     "clients of web servers": 64,

@@ -17,6 +17,7 @@ from anabranch._log.lazy import lazy
 from anabranch._log.thrift import Bytes, Fields, struct
 from anabranch._protocol.schema.types import LEVELS_IN_FILES
 from anabranch._storage.native import Span
+from anabranch.errors.process_state import memo
 
 _SCHEMA, _ROWS, _GROUPS = 2, 3, 4
 """FileMetaData.schema, num_rows and row_groups."""
@@ -122,7 +123,13 @@ class RowGroups:
 
     @lazy
     def _fields(self) -> Fields:
-        return struct(Bytes(self._footer), 0)
+        return _parsed(self._footer)
+
+
+@memo("footers of Parquet files", 8)
+def _parsed(footer: bytes) -> Fields:
+    """The fields of a footer. A file is opened once for each of its parts that is read, and parsed once for all."""
+    return struct(Bytes(footer), 0)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch._log import row_groups
 from anabranch._log.footers import footer_in
 from anabranch._log.row_groups import RowGroups
 from anabranch._storage.native import Span
@@ -52,6 +53,15 @@ ROWS = st.lists(
     ),
     max_size=60,
 )
+
+
+def test_a_footer_is_parsed_once_however_often_its_file_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, original = list[int](), row_groups.struct
+    monkeypatch.setattr(row_groups, "struct", lambda data, depth: parsed.append(depth) or original(data, depth))
+    footer = footer_in(file_of([{"add": ADD}] * 3, 1), "a.parquet")
+    for _ in range(3):
+        RowGroups(bytes(footer), 3).check()
+    assert len(parsed) == 1
 
 
 @pytest.mark.slow
