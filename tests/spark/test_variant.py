@@ -136,3 +136,17 @@ def test_rows_at_hand_cannot_be_appended_beside_variants(path: str) -> None:
         anabranch.append(path, [{"id": 1}])
     assert refused.value.type == "variant"
     assert len(anabranch.history(path)) == 1
+
+
+def test_a_mapped_table_with_variants_is_purged_and_its_wider_types_are_dropped(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    names = "'delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true'"
+    columns = "id INT, gone INT, v VARIANT, l ARRAY<VARIANT>"
+    spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) USING delta TBLPROPERTIES ({names})")
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT 1, 2, parse_json('1'), array(parse_json('2'))")
+    spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id TYPE BIGINT")
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP COLUMN gone")
+    purge = f"REORG TABLE delta.`{path}` APPLY (PURGE)"
+    assert [spark.sql(purge).first()["metrics"]["numFilesRemoved"] for _ in range(2)] == [1, 0]
+    spark.sql(f"ALTER TABLE delta.`{path}` DROP FEATURE typeWidening")
+    assert spark.sql(f"SELECT id, to_json(v) AS v, to_json(l[0]) AS l FROM delta.`{path}`").collect() == [(1, "1", "2")]

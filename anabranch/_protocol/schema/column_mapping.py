@@ -20,7 +20,18 @@ from uuid import UUID
 import pyarrow as pa
 
 from anabranch._protocol.schema.editing import inside_of, put_inside
-from anabranch._protocol.schema.types import PHYSICAL_NAME, Array, DataType, Field, Map, Struct, arrow_type, parts_of
+from anabranch._protocol.schema.types import (
+    OPAQUE,
+    PHYSICAL_NAME,
+    VOID,
+    Array,
+    DataType,
+    Field,
+    Map,
+    Struct,
+    arrow_type,
+    parts_of,
+)
 from anabranch.errors import InvalidProperty, InvalidSchema
 
 MODE = "delta.columnMapping.mode"
@@ -249,6 +260,17 @@ def physical_schema(schema: Struct) -> Struct:
         ('col-7',)
     """
     return _change_fields(schema, lambda field: replace(field, name=field.physical_name))
+
+
+def file_shape(schema: Struct) -> pa.Schema:
+    """As `file_schema`, to compare with what files hold: types that only Spark writes are null there."""
+    return file_schema(_change_fields(schema, lambda field: replace(field, type=_without_opaque(field.type))))
+
+
+def _without_opaque(data_type: DataType) -> DataType:
+    for step, inner in inside_of(data_type).items():
+        data_type = put_inside(data_type, step, _without_opaque(inner))
+    return VOID if data_type in OPAQUE else data_type
 
 
 def is_renamed(data_type: DataType) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.features.widening import TYPE_CHANGES
-from anabranch._protocol.schema.column_mapping import file_schema
+from anabranch._protocol.schema.column_mapping import file_shape
 from anabranch._protocol.schema.types import INTEGERS, Field
 from anabranch.commands.field_id_names import layout_of, schema_of
 from anabranch.commands.opening import filter_files
@@ -33,7 +33,7 @@ def _may_differ_in_text(field: Field) -> bool:
 
 def _is_old(base: Snapshot, path: str) -> bool:
     in_file = schema_of(base.store, base.metadata, path)
-    in_table = file_schema(layout_of(base.metadata, in_file, base.table, path))
+    in_table = file_shape(layout_of(base.metadata, in_file, base.table, path))
     return any(
         field.name in in_file.names and _differs(in_file.field(field.name).type, field.type) for field in in_table
     )

@@ -18,7 +18,7 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import compact_json
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.features.row_tracking import without_hidden_columns
-from anabranch._protocol.schema.column_mapping import file_schema, is_mapped
+from anabranch._protocol.schema.column_mapping import file_shape, is_mapped
 from anabranch._transaction.phases import reach
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext, require_engine
@@ -79,7 +79,7 @@ def _to_purge(base: Snapshot, files: pa.Table) -> pa.BooleanArray:
 def _holds_more(base: Snapshot, path: str) -> bool:
     """Whether a file has a column, or a member of one, that the table does not have."""
     in_file = schema_of(base.store, base.metadata, path)
-    in_table = file_schema(layout_of(base.metadata, in_file, base.table, path))
+    in_table = file_shape(layout_of(base.metadata, in_file, base.table, path))
     expected = [*in_table, *(pa.field(name, pa.null()) for name in base.metadata.partition_keys)]
     return _has_more(list(without_hidden_columns(in_file, base.metadata)), expected)
 
