@@ -249,7 +249,7 @@ class DeltaTable:
         """
         if not isinstance(source, DataFrame):
             type_name = f"{type(source).__module__}.{type(source).__qualname__}"
-            reason = "it must be a pyspark.sql.DataFrame."
+            reason = "it must be DataFrame (pyspark.sql.DataFrame)."
             raise InvalidArgument(option="source", value=type_name, reason=reason)
         check_condition("condition", condition)
         return DeltaMergeBuilder(

@@ -254,13 +254,13 @@ def test_a_star_names_the_column_that_the_source_lacks(path: str, step: str) -> 
 
 @pytest.mark.parametrize("source", [None, 5, [{"id": 1}], pa.table({"id": [1]})])
 def test_a_source_is_a_data_frame(path: str, source: Any) -> None:
-    with pytest.raises(errors.InvalidOption, match=r"it must be a pyspark\.sql\.DataFrame"):
+    with pytest.raises(errors.InvalidOption, match=r"must be DataFrame \(pyspark\.sql\.DataFrame\)"):
         DeltaTable(None, path).merge(source, ON)  # type: ignore[arg-type]
 
 
 def test_a_data_frame_of_pandas_is_told_apart_from_one_of_spark(path: str) -> None:
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(errors.InvalidArgument, match=r"cannot be pandas.*: it must be a pyspark\.sql\.DataFrame"):
+    with pytest.raises(errors.InvalidArgument, match=r"cannot be pandas.*: it must be DataFrame \(pyspark"):
         DeltaTable(None, path).merge(pandas.DataFrame({"id": [1]}), ON)  # type: ignore[arg-type]
 
 
