@@ -122,6 +122,7 @@ SETTINGS: tuple[Setting, ...] = (
             frozenset({"INSERT", "MERGE", "UPDATE"})),
     *_harmless("the row level is on wherever a table has deletion vectors and does not choose the file level",
                "rowLevelConcurrencyPreview"),
+    *_harmless("geometries and geographies are columns wherever Spark has the types", "geo.preview.enabled"),
     *_harmless("a DataFrame is one version, whose columns never change", "checkLatestSchemaOnRead"),
     *_harmless("every read looks for the newest version", "stalenessLimit"),
     *_harmless("the history always has the metrics of each operation", "history.metricsEnabled"),
