@@ -104,7 +104,7 @@ class WebClient:
         try:
             return self._ask(method, url, most_bytes, {**self._headers, **(headers or {})}, body, cut)
         except TimeoutError:
-            raise Unanswered("the server takes too long to answer", passes=False) from None
+            raise Unanswered("the server takes too long to answer", passes=True) from None
         except OSError as error:
             raise Unanswered(_describe_error(error), passes=True) from None
         except HTTPException as error:

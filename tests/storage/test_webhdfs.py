@@ -193,6 +193,24 @@ class TestWithoutHadoop(StoreContract):
         return f"webhdfs://127.0.0.1:{in_memory.server_port}/test {next(fresh)}/100%/table"
 
 
+@pytest.mark.parametrize("operation", ["op=CREATE", "op=RENAME", "op=GETFILESTATUS", "op=OPEN"])
+def test_a_request_whose_answer_comes_too_late_is_sent_again(operation: str) -> None:
+    files, late = fake_webhdfs.FakeWebHdfs(), list[str]()
+
+    def handle(request: front.Request) -> front.Answer | None:
+        if operation in request.target and not late:
+            late.append(request.target)
+            time.sleep(1.2)
+        return files(request)
+
+    with front.serving(handle) as server:
+        files.port = server.server_port
+        store = open_store(f"webhdfs://127.0.0.1:{server.server_port}/table", {"timeout": "0.6"})
+        store.put("name", b"12345")
+        assert store.get("name") == b"12345"
+        assert len(late) == 1
+
+
 def test_only_what_java_has_refused_is_a_refusal(free_server: front.Front) -> None:
     told = b'{"RemoteException": {"exception": "SafeModeException", "javaClassName": "x.Safe", "message": "no"}}'
     answers = [(403, told, Refused), (403, b"<html>a proxy</html>", Unanswered), (404, b"", Unanswered)]
