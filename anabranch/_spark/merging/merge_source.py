@@ -205,7 +205,7 @@ def _of_table(spark: SparkSession, source: TableRows) -> MergeSource | None:
 
 def _read(site: Site, source: TableRows) -> pa.Table:
     if source.values is None:
-        return finding.fetch_live(site, source.files)
+        return finding.fetch_live(site, replace(source.files, tracked=None))  # ids of rows are no columns of a source
     if [value.tree.type for value in source.values] != list(map(_try_arrow_type, source.frame.schema)):
         raise Unsupported("Spark gives the columns other types")
     return project(site, source.files, source.values, source.condition, few_rows.MOST_BYTES)
