@@ -53,8 +53,13 @@ def select(statement: SelectRows) -> Callable[[], ArrowRows]:
 
 
 def rows_of(statement: SelectRows, read: PathTable) -> pa.RecordBatchReader:
-    """The rows of a query without aggregates. Raises NeedsSpark, InvalidCondition: as `select`."""
+    """The rows of a query without aggregates. Raises NeedsSpark, InvalidCondition: as `select`, or a column has months,
+    which are numbers in Arrow.
+    """
     shown, where = _output(statement, read)
+    for column in shown:
+        if column.type == YEAR_MONTH:
+            raise read.needs_spark(f"the column {column.name}", "without it the rows of a query have no months")
     schema = pa.schema([(column.name, arrow_type(column.type)) for column in shown])
     return pa.RecordBatchReader.from_batches(schema, _project_rows(shown, read, where))
 

@@ -51,6 +51,13 @@ def test_what_arrow_would_print_otherwise_needs_spark(value: str) -> None:
         printed("--without-spark", f"SELECT {value} FROM delta.`t`")
 
 
+def test_months_are_no_numbers_to_a_merge() -> None:
+    append("u", {"n": pa.array([-18], pa.int32())})
+    source = "(SELECT ym AS n FROM delta.`t`) s"
+    with pytest.raises(NeedsSpark, match="the column n"):
+        printed("--without-spark", f"MERGE INTO delta.`u` u USING {source} ON u.n = s.n WHEN MATCHED THEN DELETE")
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_intervals_are_printed_with_a_session() -> None:
