@@ -162,7 +162,7 @@ def _nothing(_: Any) -> ArrowRows:
 def _merge(statement: rv.MergeRows) -> Run:
     selected = _source(statement)
     target, source = PathTable(statement.table).newest(), PathTable(selected.table)
-    if source.snapshot.table == target.snapshot.table:
+    if source.snapshot.metadata.id == target.snapshot.metadata.id:  # at each path that leads to it
         raise target.needs_spark(
             "a MERGE whose source is its own table", "it says which version the source was read at"
         )

@@ -280,6 +280,13 @@ def test_what_takes_spark_is_refused_by_name(text: str) -> None:
     assert anabranch.history("t")[0]["version"] == 0
 
 
+def test_a_table_is_its_own_source_under_another_path_too(folder: Path) -> None:
+    (folder / "link").symlink_to("t")
+    with pytest.raises(StatementNeedsSpark, match="its own table"):
+        printed("MERGE INTO delta.`t` t USING delta.`link` u ON t.id = u.id WHEN MATCHED THEN DELETE")
+    assert anabranch.history("t")[0]["version"] == 0
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("later", ["SELECT sum(id) AS m FROM delta.`t`", "SHOW TABLES", "DELETE FROM flights"])
 def test_no_statement_runs_before_one_that_takes_spark(later: str) -> None:
