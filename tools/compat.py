@@ -25,7 +25,7 @@ PAIRS = ("4.0:3.11", "4.1:3.12", "4.2:3.13", "4.3:3.11", "4.3:3.12", "4.3:3.13")
 
 DOORS = ("tests/api", "tests/catalog", "tests/sql", "tests/streaming", "tests/system")
 TESTS = (*DOORS, "-m", "spark", "--tier=test")
-NO_TOOL_OF_TESTS = ("import-linter", "install-jdk", "moto", "flask", "mypy", "pyspark", "ruff")
+NO_TOOL_OF_TESTS = ("anabranch", "import-linter", "install-jdk", "moto", "flask", "mypy", "pyspark", "ruff")
 
 
 def main(arguments: Sequence[str]) -> int:
