@@ -230,13 +230,19 @@ def can_store_entries(spark: SparkSession, name: Name) -> bool:
     """Whether the catalog of a whole name can store tables or views that point elsewhere. The name must be free."""
     if name[0].lower() == SESSIONS:
         return True
-    plan = exact_sql(spark, f"EXPLAIN CREATE VIEW {name_to_sql(name)} AS SELECT 1 AS probe").collect()
+    try:
+        plan = exact_sql(spark, f"EXPLAIN CREATE VIEW {name_to_sql(name)} AS SELECT 1 AS probe").collect()
+    except AnalysisException as error:  # Spark 4.0 says so at once
+        if "does not support views" in str(error):
+            return False
+        raise
     return not any("MISSING_CATALOG_ABILITY" in row[0] for row in plan)
 
 
 def managed_folder(spark: SparkSession, name: Name) -> str:
     """The folder of a managed table of this whole name. Raises AnalysisException: SCHEMA_NOT_FOUND."""
-    base = unquote(spark.catalog.getDatabase(_to_spark_name(name[:-1], spark)).locationUri)  # Spark gives a URI
+    schema = spark.catalog.getDatabase(_to_spark_name(name[:-1], spark))
+    base = unquote(schema.locationUri or "")  # Spark gives a URI, or nothing, where the catalog has no folders
     return f"{base.rstrip('/')}/{name[-1].lower()}"
 
 

@@ -122,7 +122,7 @@ def test_execute_immediate_runs_statements_on_tables_of_ours(names: Catalog) -> 
 def test_what_touches_no_table_of_ours_is_spark_s(names: Catalog) -> None:
     sql = names.spark.sql
     assert sql("EXECUTE IMMEDIATE 'SELECT :a + :b' USING 1 AS a, 2 b").collect() == [(3,)]
-    assert sql("EXECUTE IMMEDIATE 'EXECUTE IMMEDIATE ''SELECT seven FROM p'''").collect() == [(7,)]
+    assert sql("EXECUTE IMMEDIATE \"EXECUTE IMMEDIATE 'SELECT seven FROM p'\"").collect() == [(7,)]
     assert sql("SELECT IDENTIFIER('abs')(-1), IDENTIFIER('se' || 'ven') FROM IDENTIFIER('p')").collect() == [(1, 7)]
     assert sql("BEGIN DECLARE x STRING DEFAULT 'p'; SELECT * FROM IDENTIFIER(x); END").collect() == [(7,)]
     assert sql(

@@ -148,13 +148,13 @@ def _has_ended(stream: Any, sink: str) -> bool:
 
 
 def skipped(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """Filters of a table of four files, of which only that with the row 25 can be read."""
-    table = folder / "damaged"
+    """Filters of a table of four files, of which only that with the row 25 can be read. On Spark 4.0 they skip none."""
+    table, damaged = folder / "damaged", not spark.version.startswith("4.0.")
     for first in range(0, 40, 10):
         anabranch.append(table, [{"id": first + i} for i in range(10)])
     (kept,) = anabranch.files(table, "id = 25")["path"].to_pylist()
     for each in set(anabranch.files(table)["path"].to_pylist()) - {kept}:
-        (table / each).write_bytes(b"x" * (table / each).stat().st_size)
+        (table / each).write_bytes(b"x" * (table / each).stat().st_size) if damaged else None
     frame = spark.read.format("delta").load(str(table))
     ways = [
         frame.where("id = 25"),
