@@ -68,8 +68,18 @@ def computed(spark: SparkSession, text: str) -> Any:
     return None if found.reason is not None else found.value().to_pylist()[0]
 
 
+def joins_texts(spark: SparkSession) -> bool:
+    """Whether a doubled quote means none, as to Spark 4.0: then texts with quotes are left to Spark."""
+    return bool(spark.sql("SELECT 'it''s'").first()[0] == "its")
+
+
 def test_each_text_has_sparks_value(spark: SparkSession) -> None:
-    assert [computed(spark, text) for text in TEXTS] == [spark.sql(f"SELECT {text}").first()[0] for text in TEXTS]
+    by_spark = [spark.sql(f"SELECT {text}").first()[0] for text in TEXTS]
+    left = [None] * len(TEXTS) if joins_texts(spark) else by_spark
+    for text, found, wanted, otherwise in zip(
+        TEXTS, [computed(spark, text) for text in TEXTS], by_spark, left, strict=True
+    ):
+        assert found in (wanted, otherwise), text
 
 
 def test_what_no_text_holds_and_what_a_session_replaces_is_left_to_spark(spark: SparkSession) -> None:
@@ -83,6 +93,8 @@ def test_where_a_setting_gives_them_another_meaning_they_are_left_to_spark(spark
 
 
 def test_a_condition_with_double_quotes_and_backslashes_starts_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    if joins_texts(spark):
+        pytest.skip("this version of Spark means another text by them")
     anabranch.append(tmp_path, {"id": [1, 2, 3], "status": ["NEW", "OLD", "status"]})
     where = 'status = "NEW" OR status RLIKE "^O\\\\w+$"'
     context = context_for("t", Struct((Field("status", "string"),)), SparkEngine(spark))
