@@ -174,7 +174,8 @@ def test_a_function_that_a_user_registered_under_a_built_in_name_is_never_called
             BRINGING["update default"](fresh, path)
         assert not ran.exists()
         fresh.conf.unset("spark.sql.functionResolution.sessionOrder")
-        BRINGING["append"](fresh, path)
+        if sql.version >= "4.2":  # before, what a session registered always comes first
+            BRINGING["append"](fresh, path)
     finally:
         anabranch.uninstall(fresh)
     assert not ran.exists()
