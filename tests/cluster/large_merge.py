@@ -41,6 +41,7 @@ def main(master: str, folder: Path) -> dict[str, Any]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": (folder / "events").as_uri(),
         "spark.sql.shuffle.partitions": "8",
+        "spark.sql.parquet.compression.codec": "snappy",  # by which numbers take their room
         "spark.sql.autoBroadcastJoinThreshold": "-1",  # else Spark sends up to 10 MB through the driver by itself
     }
     spark = anabranch.install(anabranch.session("large", master, **settings))
