@@ -123,11 +123,11 @@ class RowGroups:
 
     @lazy
     def _fields(self) -> Fields:
-        return _parsed(self._footer)
+        return _fields_in(self._footer)
 
 
 @memo("footers of Parquet files", 8)
-def _parsed(footer: bytes) -> Fields:
+def _fields_in(footer: bytes) -> Fields:
     """The fields of a footer. A file is opened once for each of its parts that is read, and parsed once for all."""
     return struct(Bytes(footer), 0)
 

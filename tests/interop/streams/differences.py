@@ -98,7 +98,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         },
     ),
     Difference(
-        "a column of VARIANT",
+        "a column of VARIANT, GEOMETRY or GEOGRAPHY",
         "read",
         "refused (`UNSUPPORTED_TYPE`)",
         "Spark takes no such rows from a source in Python",
