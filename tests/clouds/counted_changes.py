@@ -6,6 +6,7 @@ Of each verb: the requests of Anabranch's own client, those of Spark's, and thos
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -101,6 +102,7 @@ def count_deltalake(options: Mapping[str, str], verb: str) -> int:
 if __name__ == "__main__":
     if len(sys.argv) == 4:
         DELTALAKE[sys.argv[1]](Theirs(sys.argv[2], storage_options=json.loads(sys.argv[3])))
+        os._exit(0)  # its threads may still run, and would abort a process that ends as usual
     else:
         store = json.loads(sys.argv[1])
         told = count_ours(store, json.loads(sys.argv[2]))
