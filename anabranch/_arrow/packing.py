@@ -33,7 +33,7 @@ from anabranch._protocol.predicates import Name
 from anabranch._protocol.schema.column_mapping import fields_of, file_schema
 from anabranch._protocol.schema.leaves import leaves_with_stats
 from anabranch._protocol.schema.lengths import pads
-from anabranch._protocol.schema.types import OPAQUE, Struct
+from anabranch._protocol.schema.types import OPAQUE, Struct, parts_of
 from anabranch._protocol.schema.voids import has_void
 from anabranch._protocol.unsupported import Unsupported, why_unsupported
 from anabranch._storage.local import LocalStore
@@ -79,9 +79,9 @@ def fits(site: Site, files: FileSet) -> bool:
 
 
 def _is_plain(data_type: Any) -> bool:
-    if isinstance(data_type, Struct):
-        return len(data_type) > 0
-    return data_type not in OPAQUE
+    if isinstance(data_type, Struct) and not len(data_type):
+        return False
+    return data_type not in OPAQUE and all(_is_plain(inner) for _, inner in parts_of(data_type))
 
 
 def _stored_schema(files: FileSet) -> Struct:

@@ -138,6 +138,16 @@ def test_rows_at_hand_cannot_be_appended_beside_variants(path: str) -> None:
     assert len(anabranch.history(path)) == 1
 
 
+def test_a_table_that_has_variants_in_a_list_only_is_compacted(spark: Any, tmp_path: Path) -> None:
+    path = table_path(tmp_path)
+    for i in range(2):
+        rows = spark.sql(f"SELECT {i} AS id, array(parse_json('{i}')) AS l")
+        rows.coalesce(1).write.format("delta").mode("append").save(path)
+    assert spark.sql(f"OPTIMIZE delta.`{path}`").first()["metrics"]["numFilesRemoved"] == 2
+    found = spark.sql(f"SELECT id, to_json(l[0]) AS l FROM delta.`{path}` ORDER BY id").collect()
+    assert found == [(0, "0"), (1, "1")]
+
+
 def test_a_mapped_table_with_variants_is_purged_and_its_wider_types_are_dropped(spark: Any, tmp_path: Path) -> None:
     path = table_path(tmp_path)
     names = "'delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true'"
