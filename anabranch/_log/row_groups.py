@@ -31,6 +31,8 @@ _PATH_IN_SCHEMA, _CODEC, _VALUES, _STATISTICS, _NULLS = 3, 4, 5, 12, 3
 """ColumnMetaData.path_in_schema, codec, num_values and statistics, Statistics.null_count."""
 _BYTES, _DATA, _DICTIONARY = 7, 9, 11
 """ColumnMetaData.total_compressed_size, data_page_offset and dictionary_page_offset."""
+_SMALL = 1 << 16
+"""Maximum size of a footer, in bytes, that is kept parsed, in which it takes some dozens of times as much memory."""
 _PADDING = 128
 """Arrow reads up to 100 bytes more for chunks whose writer left the dictionary's header out of their size."""
 
@@ -123,13 +125,19 @@ class RowGroups:
 
     @lazy
     def _fields(self) -> Fields:
-        return _fields_in(self._footer)
+        return _fields_in_small(self._footer) if len(self._footer) <= _SMALL else _fields_in(self._footer)
+
+
+def _fields_in(footer: bytes) -> Fields:
+    return struct(Bytes(footer), 0)
 
 
 @memo("footers of Parquet files", 8)
-def _fields_in(footer: bytes) -> Fields:
-    """The fields of a footer. A file is opened once for each of its parts that is read, and parsed once for all."""
-    return struct(Bytes(footer), 0)
+def _fields_in_small(footer: bytes) -> Fields:
+    """The fields of a small footer. A file is opened once for each of its parts that is read, and parsed once for
+    all.
+    """
+    return _fields_in(footer)
 
 
 @contextmanager

@@ -64,6 +64,15 @@ def test_a_footer_is_parsed_once_however_often_its_file_is_opened(monkeypatch: p
     assert len(parsed) == 1
 
 
+def test_a_large_footer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, original = list[int](), row_groups.struct
+    monkeypatch.setattr(row_groups, "struct", lambda data, depth: parsed.append(depth) or original(data, depth))
+    footer = footer_in(file_of([{"add": ADD}] * 400, 1), "a.parquet")
+    for _ in range(2):
+        RowGroups(bytes(footer), 400).check()
+    assert len(parsed) == 2
+
+
 @pytest.mark.slow
 @given(ROWS, st.integers(1, 20), st.sets(st.sampled_from(COLUMNS)), st.booleans())
 def test_the_groups_are_those_of_arrow(
