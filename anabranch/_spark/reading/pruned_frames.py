@@ -78,7 +78,7 @@ class ScanOrigin:
             return None
 
     def _try_filter_files(self, frame: DataFrame, shown: list[str]) -> DataFrame | None:
-        if is_connect(self.spark) and self.spark.version < "4.2":
+        if is_connect(self.spark) and self.spark.version.startswith(("4.0.", "4.1.")):
             return None  # it would not find the metadata of two such frames in one query
         if not self.is_union:
             filtered = _among(frame, shown)

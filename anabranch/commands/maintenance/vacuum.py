@@ -273,7 +273,7 @@ class VacuumPlan:
         if not kept.going(found.files):
             return kept
         change_data = any(entry.name.startswith(f"{FOLDER}/") for entry in found.files)
-        names |= names_in_commits(log, snapshot, self.cutoff_ms, self.command.threads, change_data=change_data)
+        names = names | names_in_commits(log, snapshot, self.cutoff_ms, self.command.threads, change_data=change_data)
         return replace(kept, names=names | find_aliased_names(log.store, names, found.files))
 
 
