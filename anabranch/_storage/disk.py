@@ -26,6 +26,7 @@ _REFUSALS = _NO_HARD_LINKS | {errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQ
 _REFUSALS |= {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EXDEV}
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 _FSYNCS_AT_ONCE = 8
+_FSYNCS_IN_TURN = 4
 
 
 def is_aside(name: str) -> bool:
@@ -143,9 +144,9 @@ def sync(path: str) -> None:
 
 
 def sync_all(paths: Iterable[str]) -> None:
-    """``sync`` of many paths in parallel, since the disk merges concurrent flushes; a single one needs no thread."""
+    """``sync`` of many paths in parallel, since the disk merges flushes; a few are faster without threads."""
     paths = list(paths)
-    if len(paths) <= 1:
+    if len(paths) <= _FSYNCS_IN_TURN:
         for path in paths:
             sync(path)
         return
