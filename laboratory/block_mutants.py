@@ -17,6 +17,7 @@ from anabranch._log.committers import PrivateCommitter, private_committer, view_
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
+from anabranch._protocol.conditions import Condition, always
 from anabranch._protocol.dials import NO_DIALS
 from anabranch._protocol.layout.file_sets import Marks
 from anabranch._storage.contract import Store
@@ -29,6 +30,7 @@ from anabranch._transaction.row_ids import row_ids
 from anabranch._transaction.transaction import Transaction
 from anabranch.commands import joined_feed, row_changes, transactions
 from anabranch.commands.context import RunContext
+from anabranch.commands.queries import read as queries
 from anabranch.commands.transactions import JoinedHandler
 from laboratory.mutants import Mutant
 
@@ -38,6 +40,10 @@ Statements = Sequence[Transaction]
 
 def _nothing(*anything: Any, **more: Any) -> None:
     return None
+
+
+def _selecting_nothing(*anything: Any) -> Condition:
+    return always(False)
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
@@ -155,6 +161,7 @@ BLOCK_MUTANTS: tuple[Mutant, ...] = (
     Mutant("a feed has rows that came and went", ((joined_feed, "fold", _not_folded),)),
     Mutant("what changed no row has read nothing", ((row_changes, "give_up", _reading_nothing_idle),)),
     Mutant("what the program has seen is not read", ((OpenTransaction, "note_query", _nothing),)),
+    Mutant("of a query that is known in part no row is read", ((queries, "may_hold", _selecting_nothing),)),
     Mutant("a new row that was deleted comes back", ((transactions, "join_statements", _nothing_buried),)),
     Mutant("an append that runs again is doubled", ((OpenTransaction, "run", _appending_twice()),)),
     Mutant(

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from anabranch._transaction.phases import PHASES
 from laboratory.blocks import Block, Look, Made, Recall, Tell, Unless
+from laboratory.conditions import Where
 from laboratory.plan_generator import Maker
 from laboratory.plans import Dice, Failure, Moments, Plan, Script
 from laboratory.runs import WAYS
@@ -115,8 +116,12 @@ def _asked(maker: Maker) -> Parts:
             Unless(maker.delete()),
         )
     )
-    look = Look(maker.where(), by_files=maker.dice.random() < 0.3)
+    look = _look(maker, maker.where())
     return (look,) if made is None else (look, made)
+
+
+def _look(maker: Maker, where: Where) -> Look:
+    return Look(where, maker.dice.choice(("whole", "whole", "part", "files")))
 
 
 def _select(maker: Maker) -> Parts:
@@ -153,7 +158,7 @@ def _absent_twice(maker: Maker) -> Sequence[Statement]:
     """Each inserts where it has seen nothing, what the other has looked for."""
     a, b = maker.dice.sample((2, 3, 4), 2)
     blocks = [
-        _asking(maker, (Look(Test("p", "=", look)), Unless(maker.append(p=brings)), *_perhaps(maker)))
+        _asking(maker, (_look(maker, Test("p", "=", look)), Unless(maker.append(p=brings)), *_perhaps(maker)))
         for look, brings in ((a, b), (b, a))
     ]
     return (*blocks, *maker.perhaps(maker.append))
@@ -161,8 +166,8 @@ def _absent_twice(maker: Maker) -> Sequence[Statement]:
 
 def _lost_update(maker: Maker) -> Sequence[Statement]:
     """A program counts rows, and writes the number, while others change or add such rows."""
-    where = Test("p", "=", 1)
-    block = _asking(maker, (*_perhaps(maker), Look(where), Tell(Test("k", "=", maker.dice.randrange(1, 4)))))
+    look = _look(maker, Test("p", "=", 1))
+    block = _asking(maker, (*_perhaps(maker), look, Tell(Test("k", "=", maker.dice.randrange(1, 4)))))
     others = (maker.append, lambda: maker.append(p=1), lambda: Update((Put("p", 1),), maker.where()), maker.delete)
     return (block, *(maker.dice.choice(others)() for _ in range(maker.dice.choice((1, 2)))))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Literal
 
 from laboratory.conditions import COLUMNS, Assignment, Put, Row, Rows, Where, assigned
 from laboratory.statements import Append, Copy, Dynamic, Merge, Overwrite, Replace, Select, Statement, Told, Update, bag
@@ -18,15 +19,17 @@ _WIDTH = len(COLUMNS)
 
 @dataclass(frozen=True)
 class Look:
-    """A query: the program reads the rows that a condition selects; ``by_files``: as a DataFrame, of which the product
-    knows the files alone.
+    """A query: the program reads the rows that a condition selects.
+
+    Attributes:
+        known: what the product knows of it: the condition, a part of it, or only the files that may hold such rows.
     """
 
     where: Where
-    by_files: bool = False
+    known: Literal["whole", "part", "files"] = "whole"
 
     def __str__(self) -> str:
-        return f"rows = SELECT * FROM t WHERE {self.where}{' (by files)' if self.by_files else ''}"
+        return f"rows = SELECT * FROM t WHERE {self.where}{'' if self.known == 'whole' else f' (by {self.known})'}"
 
     def seen(self, rows: Rows) -> Rows:
         """What the program sees, in a fixed order."""

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from anabranch._api.transaction import TransactionBlock
 from anabranch._expressions import Context, condition
+from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.dials import Dials
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.merges import MergePlan
+from anabranch._protocol.predicates import And, Predicate, Unknown
 from anabranch._protocol.schema.types import Field, Struct
 from anabranch._storage import Store
 from anabranch._transaction.retry import RetryPolicy, Runtime
@@ -37,7 +39,7 @@ from anabranch.commands.maintenance.restore import Restore as RestoreCommand
 from anabranch.commands.maintenance.vacuum import DEAD_AFTER_SECONDS
 from anabranch.commands.maintenance.vacuum import Vacuum as VacuumCommand
 from anabranch.commands.opening import file_set, open_log
-from anabranch.commands.queries.read import files_to_read
+from anabranch.commands.queries.read import files_to_read, note_files
 from anabranch.commands.row_changes import Outcome
 from anabranch.commands.transactions import StatementGroup
 from anabranch.errors import StoreError
@@ -245,7 +247,7 @@ def _inside(statement: Statement | None, seen: Rows, session: Session) -> tuple[
     """Run one statement of the open transaction, if there is one: what it tells, and what the program has seen last."""
     if isinstance(statement, Look):
         where, snapshot = condition_of(str(statement.where)), open_log(session.location).snapshot()
-        files = files_to_read(snapshot, where.predicate, None if statement.by_files else where)
+        files = _look(snapshot, where, statement.known)
         found = statement.seen(rows_of(file_set(snapshot, files)))
         return found, found
     if isinstance(statement, Select):
@@ -256,6 +258,19 @@ def _inside(statement: Statement | None, seen: Rows, session: Session) -> tuple[
         command.run(session.engine, RunContext(retry=session.retry, runtime=session.runtime))
         return None, seen
     return None if statement is None else play(statement, session).changed, seen
+
+
+def _look(snapshot: Snapshot, where: Condition, known: str) -> pa.Table:
+    """The files of a query, of which the product knows so much."""
+    if known == "files":
+        note_files(snapshot, where.predicate)
+        return snapshot.files
+    return files_to_read(snapshot, *((where.predicate, where) if known == "whole" else (_part_of(where),)))
+
+
+def _part_of(where: Condition) -> Predicate:
+    """The predicate where only this condition is known of a longer one."""
+    return And((where.predicate, Unknown()))
 
 
 def rows_of(files: FileSet) -> Rows:

@@ -47,7 +47,7 @@ from anabranch.commands.maintenance.restore import RESULT, Restore
 from anabranch.commands.maintenance.vacuum import Vacuum
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.queries.describe import DETAIL, SHOWN_HISTORY, as_table, detail, history
-from anabranch.commands.queries.read import Read, files_to_read
+from anabranch.commands.queries.read import Read, all_files
 from anabranch.commands.queries.timeline.read import LAST
 from anabranch.errors import InvalidArgument, InvalidOption, NameTaken
 from anabranch.errors.inputs import check_session
@@ -177,7 +177,7 @@ class DeltaTable:
     def toDF(self) -> DataFrame:
         """The rows of the newest version, pinned: later commits do not change this DataFrame."""
         snapshot = Read(self._path).snapshot()
-        rows = frame_of_version(self._spark, snapshot, file_set(snapshot, files_to_read(snapshot, None)))
+        rows = frame_of_version(self._spark, snapshot, file_set(snapshot, all_files(snapshot)))
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:

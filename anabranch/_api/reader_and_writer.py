@@ -45,7 +45,7 @@ from anabranch.commands.dml.write import SchemaChange, Write
 from anabranch.commands.opening import Location, file_set, open_log
 from anabranch.commands.options import Options
 from anabranch.commands.queries.change_feed import END, END_TIME, START, START_TIME, ReadChanges
-from anabranch.commands.queries.read import Read, files_to_read, row_id_columns
+from anabranch.commands.queries.read import Read, all_files, row_id_columns
 from anabranch.commands.queries.time_travel import AsOf
 from anabranch.commands.sources import parse_declared_version
 from anabranch.errors import InvalidOption, NameTaken
@@ -179,7 +179,7 @@ class Reader(Schemaless):
         engine = SparkEngine(self._spark)
         location, number = AsOf(path, version, timestamp, engine.zone()).resolve_version()
         snapshot = Read(location, number).snapshot()
-        files = file_set(snapshot, files_to_read(snapshot, None))  # nothing tells what becomes of a frame
+        files = file_set(snapshot, all_files(snapshot))
         if ids:
             rows: DataFrame = engine.to_df(files, ids=row_id_columns(files), as_of=number is not None)
         else:

@@ -98,7 +98,7 @@ def _read(
     engine, (location, number) = SparkEngine(spark), as_of.resolve_version()
     snapshot = Read(location, number, storage_options=as_of.storage_options).snapshot()
     condition = None if where is None else resolve_condition(where, snapshot, engine)
-    files = file_set(snapshot, files_to_read(snapshot, condition.predicate if condition else None))
+    files = file_set(snapshot, files_to_read(snapshot, condition.predicate if condition else None, condition))
     for name in columns or ():
         if files.schema.find(name) is None:
             raise UnknownColumn(table=files.root, column=name, columns=", ".join(files.schema.names))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch._protocol.expressions.computation import Computation
+from anabranch._protocol.expressions.possible import possible_rows
 from anabranch._protocol.expressions.tree import Constant
 from anabranch._protocol.predicates import Always, Predicate
+from anabranch._protocol.schema.types import Struct
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,10 @@ def always(truth: bool) -> Condition:
     """The condition that is TRUE for every row, or for none."""
     text, computation = str(truth).lower(), Computation(Constant(truth, "boolean"))
     return Condition(text, Always(truth), True, text, frozenset(), computation=computation)
+
+
+def may_hold(predicate: Predicate, schema: Struct, text: str) -> Condition:
+    """The condition that is TRUE for every row that a condition with this text and this predicate may select. Where
+    Arrow does not read the columns, these are all rows.
+    """
+    return Condition(text, predicate, True, "true", computation=Computation(possible_rows(predicate, schema)))

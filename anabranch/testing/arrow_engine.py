@@ -39,7 +39,7 @@ from anabranch._protocol.materialised_partitions import folder_keys
 from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import parquet_bytes
 from anabranch._protocol.partitions import hive_segment, read_value
-from anabranch._protocol.predicates import holds
+from anabranch._protocol.predicates import holds, is_whole
 from anabranch._protocol.row_rules import enforce_rules
 from anabranch._protocol.rules.table_rules import NONE, Rules
 from anabranch._protocol.schema.column_mapping import (
@@ -95,7 +95,7 @@ class ArrowEngine:
         marks_by_path = {}
         for path, rows in self._rows(files):
             self.evaluated.append(path)
-            marks = BitMap64(i for i, row in rows if holds(condition.predicate, row) is True)
+            marks = BitMap64(i for i, row in rows if _selects(condition, row, files.schema))
             if marks:
                 marks_by_path[path] = marks
         return marks_by_path
@@ -378,6 +378,14 @@ def _ids(tracked: HiddenColumns, file: Row, position: int, row: Row) -> Row:
         tracked.row_id: assigned if stored is None else stored,
         tracked.commit_version: file["defaultRowCommitVersion"] if version is None else version,
     }
+
+
+def _selects(condition: Condition, row: Row, schema: Struct) -> bool:
+    """Whether a condition is TRUE for a row; of a condition that is known in part, whether it may be."""
+    if condition.computation is None or is_whole(condition.predicate):
+        return holds(condition.predicate, row) is True
+    rows = _table(schema, [row]).combine_chunks().to_batches()[0]
+    return bool(condition.computation.truths(rows)[0].as_py())
 
 
 def _as_new_image(files: FileSet, row: Row) -> Row:

@@ -180,6 +180,67 @@ def test_what_a_frame_shows_has_been_read(spark: SparkSession, table: str, door:
         program()
 
 
+LOOKS: dict[str, Callable[[SparkSession, str], DataFrame]] = {
+    "anabranch.read": lambda spark, path: anabranch.read(path, "id = 1", spark=spark),
+    "anabranch.read, in part": lambda spark, path: anabranch.read(path, "id = 1 AND hash(n) IS NOT NULL", spark=spark),
+    "a query of one table": lambda spark, path: anabranch.sql(spark, f"SELECT n FROM delta.`{path}` WHERE id = 1"),
+    "a query that Spark runs": lambda spark, path: anabranch.sql(
+        spark, f"SELECT sum(n) AS n FROM delta.`{path}` AS t WHERE t.id = 1 AND hash(n) IS NOT NULL GROUP BY id"
+    ),
+    "a join": lambda spark, path: anabranch.sql(
+        spark, f"SELECT t.n FROM delta.`{path}` AS t JOIN VALUES (1) AS v(one) ON v.one = t.id WHERE t.id = 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("level", ["WriteSerializable", "Serializable"])
+@pytest.mark.parametrize("door", LOOKS)
+def test_a_query_that_selects_rows_has_read_just_these(spark: SparkSession, table: str, door: str, level: str) -> None:
+    path = table[7:-1]
+
+    def program(others: int) -> None:
+        with anabranch.transaction(path, spark=spark, isolation_level=level):
+            n = LOOKS[door](spark, path).collect()[0].n
+            anabranch.append(path, [{"id": 9, "n": n}])
+            on_thread(lambda: anabranch.table(path).update(f"id = {others}", {"n": "n + 1"}))
+
+    program(2)
+    assert rows(spark, table) == [(0, 100), (1, 100), (2, 101), (9, 100)]
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        program(1)
+
+
+@pytest.mark.parametrize("comes", [1, 5])
+def test_a_query_conflicts_with_rows_that_come_in_if_it_would_have_selected_them(
+    spark: SparkSession, table: str, comes: int
+) -> None:
+    path = table[7:-1]
+
+    def program() -> None:
+        with anabranch.transaction(path, spark=spark, isolation_level="Serializable"):
+            count = LOOKS["a query that Spark runs"](spark, path).count()
+            anabranch.append(path, [{"id": 9, "n": count}])
+            on_thread(lambda: anabranch.append(path, [{"id": comes, "n": 7}]))
+
+    if comes == 5:
+        return program()
+    with pytest.raises(errors.ConcurrentAppendException):
+        program()
+
+
+def test_a_query_that_shows_where_rows_lie_has_read_the_files(spark: SparkSession, table: str) -> None:
+    path = table[7:-1]
+
+    def program() -> None:
+        with anabranch.transaction(path, spark=spark):
+            place = anabranch.sql(spark, f"SELECT _metadata.file_name AS n FROM {table} WHERE id = 1").collect()
+            anabranch.append(path, [{"id": 9, "n": len(place)}])
+            on_thread(lambda: anabranch.table(path).update("id = 2", {"n": "0"}))
+
+    with pytest.raises(errors.DeltaConcurrentModificationException):
+        program()
+
+
 def test_a_version_that_the_transaction_has_made_holds_rows_that_are_read(spark: SparkSession, table: str) -> None:
     path = table[7:-1]
 

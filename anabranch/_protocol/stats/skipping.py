@@ -13,7 +13,7 @@ neither side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
@@ -72,6 +72,19 @@ def must_match(
 ) -> pa.BooleanArray:
     """Return, per file, whether the predicate is TRUE for every row; arguments and result as `could_match`."""
     return FileFacts(files, schema, partition_columns).must_match(predicate)
+
+
+def rows_could_match(
+    predicate: Predicate, columns: Mapping[Name, tuple[Field, pa.Array]], rows: int
+) -> pa.BooleanArray:
+    """Return, per row, whether the predicate can be TRUE for it: a row is a file of one row, whose bounds are known.
+
+    Args:
+        columns: the values of columns, with their fields; of any other column nothing is known.
+        rows: the number of rows.
+    """
+    facts = {name: _exact_facts(field, values) for name, (field, values) in columns.items()}
+    return _could(truth_form(predicate), rows, facts.get)
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
@@ -178,16 +191,27 @@ def _partition_facts(files: pa.Table, field: Field) -> ColumnFacts | None:
 
 
 def _as_bounds(values: pa.Array, texts: pa.Array, field: Field) -> tuple[pa.Array, pa.Array]:
-    arrow = domain(field)
-    if arrow is None:
-        return pa.nulls(len(values)), pa.nulls(len(values))
-    bounds = pc.cast(values, arrow)
-    if pa.types.is_floating(arrow):
-        bounds = pc.add(bounds, 0.0)  # -0.0 becomes 0.0; NaN stays unknown, since Arrow finds it neither less nor more
-    if field.type != "timestamp":
+    bounds = _in_domain(values, field)
+    if field.type != "timestamp" or domain(field) is None:
         return bounds, bounds
     exact, slack = has_zone(texts), pa.scalar(_ANY_ZONE, pa.duration("us"))
     return pc.if_else(exact, bounds, pc.subtract(bounds, slack)), pc.if_else(exact, bounds, pc.add(bounds, slack))
+
+
+def _in_domain(values: pa.Array, field: Field) -> pa.Array:
+    """Values as bounds; null where they have no order."""
+    arrow = domain(field)
+    if arrow is None:
+        return pa.nulls(len(values))
+    bounds = pc.cast(values, arrow)
+    # -0.0 becomes 0.0; NaN stays unknown, since Arrow finds it neither less nor more
+    return pc.add(bounds, 0.0) if pa.types.is_floating(arrow) else bounds
+
+
+def _exact_facts(field: Field, values: pa.Array) -> ColumnFacts:
+    """One value per row."""
+    bounds = _in_domain(values, field)
+    return ColumnFacts(field, bounds, bounds, bounds, values.is_valid(), values.is_null())
 
 
 def _statistics_facts(files: pa.Table, schema: Struct, names: Collection[Name]) -> dict[Name, ColumnFacts | None]:

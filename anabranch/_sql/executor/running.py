@@ -193,6 +193,8 @@ class StatementContext:
             table, context = reference.table, context_of(snapshot, self.engine)
             names = table.name if table.alias is None else (table.alias,)
             predicate = block_predicate(reference.where, names, context, sole=reference.sole)
+        if metadata:
+            note_whole_table(snapshot)
         files = file_set(snapshot, files_to_read(snapshot, predicate))
         as_of = self.location_and_version(reference.table)[1] is not None
         if as_of:

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame
 
 from anabranch._expressions import Context, assignment, condition
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.conditions import Condition
 from anabranch._protocol.expressions.computation import Computation, column_of
 from anabranch._protocol.expressions.tree import SparkOnly
 from anabranch._protocol.store_assignment import is_plain_column
@@ -23,7 +22,7 @@ from anabranch._sql.executor.running import StatementContext
 from anabranch._sql.grammar.parts import Path, Query
 from anabranch._sql.grammar.selects import SelectItem, SelectRows, rows_of_one_table
 from anabranch.commands.opening import file_set
-from anabranch.commands.queries.read import files_to_read
+from anabranch.commands.queries.read import files_to_read, is_computable
 from anabranch.errors import AnabranchError
 
 
@@ -49,7 +48,7 @@ def _computed_rows(selected: SelectRows, frame: DataFrame, snapshot: Snapshot, c
         found = None if where is None else condition(where.source, context, names=names)
     except AnabranchError:  # Spark's words say what is wrong
         return None
-    if any(value.reason is not None for value in values) or not (found is None or _is_computable(found)):
+    if any(value.reason is not None for value in values) or not (found is None or is_computable(found)):
         return None
     files = files_to_read(snapshot, None if found is None else found.predicate, found)
     return TableRows(frame, file_set(snapshot, files), values, found)
@@ -63,7 +62,3 @@ def _values(item: SelectItem, names: Path, context: Context) -> Iterator[Computa
     for field in context.schema:
         column = column_of((field.name,), context.schema) if is_plain_column(field) else None
         yield Computation(SparkOnly("it is read by Spark") if column is None else column)
-
-
-def _is_computable(where: Condition) -> bool:
-    return where.computation is not None and where.computation.is_condition

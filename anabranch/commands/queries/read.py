@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from anabranch._log.log import Log
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.conditions import Condition
+from anabranch._protocol.conditions import Condition, may_hold
 from anabranch._protocol.features.row_tracking import ENABLED
 from anabranch._protocol.layout.file_sets import FileSet
 from anabranch._protocol.predicates import Always, Predicate, Value
@@ -74,7 +74,7 @@ def extent_from_log(snapshot: Snapshot, column: str) -> tuple[Value | None, Valu
     is null. None if that takes reading a file.
     """
     field, files = snapshot.schema.find(column), snapshot.files
-    note_whole_table(snapshot)
+    note_query(snapshot, EVERY_ROW)
     if field is None or field.type not in _EXACT:
         return None
     facts = snapshot.facts.column(field.name)
@@ -117,21 +117,43 @@ def files_to_read(snapshot: Snapshot, where: Predicate | None, condition: Condit
     return snapshot.files if where is None else _files_that_could_match(snapshot, where)
 
 
+def all_files(snapshot: Snapshot) -> pa.Table:
+    """The live files, for a reader of which nothing tells what it does with them: the program may see their names."""
+    note_whole_table(snapshot)
+    return snapshot.files
+
+
 def _files_that_could_match(snapshot: Snapshot, where: Predicate) -> pa.Table:
     return filter_files(snapshot.files, snapshot.facts.could_match(where))
 
 
 def note_whole_table(snapshot: Snapshot) -> None:
-    """As `note_query`, where the program learns something of all rows."""
-    note_query(snapshot, EVERY_ROW)
+    """Let this thread's open transaction, if there is one, know that its program learns something of all files."""
+    note_files(snapshot, EVERY_ROW)
 
 
 def note_query(snapshot: Snapshot, where: Predicate, condition: Condition | None = None) -> None:
-    """Let this thread's open transaction, if there is one, know that its program reads such rows."""
+    """Let this thread's open transaction, if there is one, know that its program reads such rows: those that satisfy
+    the condition, if it is given and needs no Spark, else those for which the predicate may be TRUE.
+    """
+    if open_transaction() is not None:
+        is_computed = condition is not None and condition.row_local and is_computable(condition)
+        note_files(snapshot, where, condition if is_computed else may_hold(where, snapshot.schema, "of a query"))
+
+
+def note_files(snapshot: Snapshot, where: Predicate, condition: Condition | None = None) -> None:
+    """Let this thread's open transaction, if there is one, know that its program learns something of the files that may
+    hold such rows; or of the rows alone that satisfy the condition.
+    """
     transaction = open_transaction()
     if transaction is not None:
         paths = frozenset(_files_that_could_match(snapshot, where)["path"].to_pylist())
         transaction.note_query(snapshot, Query(snapshot.table, where, paths, condition))
+
+
+def is_computable(condition: Condition) -> bool:
+    """Whether rows can be tested without Spark."""
+    return condition.computation is not None and condition.computation.is_condition
 
 
 def note_named_version(snapshot: Snapshot) -> None:
@@ -167,7 +189,8 @@ def files(
     ``partition_values`` (map of strings) and ``vector`` (number of deleted rows, 0 without a deletion vector).
     """
     snapshot = Read(table, version, where, storage_options).snapshot()
-    selected = files_to_read(snapshot, where)
+    note_files(snapshot, EVERY_ROW if where is None else where)
+    selected = snapshot.files if where is None else _files_that_could_match(snapshot, where)
     rows, deleted = _counts(selected)
     columns = [selected["path"], selected["size"], rows, _partition_values(snapshot, selected), deleted]
     return pa.Table.from_arrays(columns, names=list(FILE_COLUMNS))

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anabranch._protocol.conditions import may_hold
 from anabranch._protocol.partitions import write_value
 from anabranch._protocol.predicates import (
     Always,
@@ -28,9 +29,10 @@ from anabranch._protocol.predicates import (
     StartsWith,
     Unknown,
     holds,
+    names_of,
     normal_form,
 )
-from anabranch._protocol.schema.types import Array, Field, Struct
+from anabranch._protocol.schema.types import Array, Field, Struct, arrow_type
 from anabranch._protocol.stats import skipping
 from anabranch._protocol.stats.skipping import FileFacts, could_match, must_match
 from anabranch._protocol.stats.statistics import stats_json
@@ -225,6 +227,44 @@ def test_files_that_are_skipped_hold_no_row_and_files_that_must_match_no_other(
     for file, may, shall in zip(found, could, must, strict=True):
         assert may or not any(truth(wanted, row, unknown=True) for row in file.rows)
         assert not shall or all(truth(wanted, row, unknown=False) for row in file.rows)
+
+
+def as_batch(rows: list[dict[str, Any]], predicate: Predicate) -> pa.RecordBatch:
+    """The columns of a predicate."""
+    columns = sorted(map(str, names_of(predicate)))
+    arrays = [pa.array([row[name] for row in rows], arrow_type(TYPES[name])) for name in columns]
+    return pa.RecordBatch.from_arrays([pa.nulls(len(rows)), *arrays], ["of no matter", *columns])
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(300, 15))
+@given(cases)
+def test_a_row_that_may_not_hold_is_none_that_a_predicate_selects(case: tuple[list[File], Predicate]) -> None:
+    found, predicate = case
+    rows = [row for file in found for row in file.rows]
+    possible = may_hold(predicate, SCHEMA, "").computation
+    assert possible is not None
+    may = possible.truths(as_batch(rows, predicate)).to_pylist()
+    for row, is_possible in zip(rows, may, strict=True):
+        assert is_possible or not truth(normal_form(predicate), row, unknown=True)
+
+
+WHOLE = st.recursive(
+    st.builds(Compare, st.just("x"), st.sampled_from(OPERATORS), st.none() | st.integers(0, 3))
+    | st.builds(In, st.just("x"), st.lists(st.none() | st.integers(0, 3), max_size=3).map(tuple))
+    | st.just(IsNull("x")),
+    grown,
+    max_leaves=4,
+)
+
+
+@pytest.mark.slow
+@given(WHOLE, st.lists(st.none() | st.integers(0, 3), max_size=4))
+def test_of_numbers_just_the_selected_rows_may_hold(predicate: Predicate, values: list[int | None]) -> None:
+    possible = may_hold(predicate, Struct((Field("x", "long"),)), "").computation
+    assert possible is not None
+    may = possible.truths(pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], ["x"])).to_pylist()
+    assert may == [holds(predicate, {"x": value}) is True for value in values]
 
 
 @pytest.mark.slow
