@@ -8,6 +8,7 @@ may run again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -21,7 +22,7 @@ from laboratory.blocks import Block, counts_of, net_of
 from laboratory.feeds import Feeds
 from laboratory.oracle import Landed, Order, replayed, serial_order
 from laboratory.runs import Act, History, name_of
-from laboratory.statements import Rows, Told, bag
+from laboratory.statements import Row, Rows, Told, bag
 
 _TAKEN, _BROUGHT = ("delete", "update_preimage"), ("insert", "update_postimage")
 
@@ -47,25 +48,40 @@ def block_was_idle(block: Block, told: Told, rows: Rows) -> bool:
 
 
 def net_faults(history: History, landed: Sequence[Landed]) -> Iterator[str]:
-    """Feeds of blocks that are not the net difference which these make at their place in the order."""
+    """Feeds of blocks that are not the net difference which these make at their place in any order that explains what
+    was seen up to their versions.
+    """
     feeds = history.feeds
-    if feeds is None or not history.plan.setup.feed or not any(isinstance(each.statement, Block) for each in landed):
+    if feeds is None or not history.plan.setup.feed:
         return
     seen = {version.number: version.rows for version in history.versions}
     initial, level = history.versions[history.base].rows, history.plan.setup.isolation
-    order = serial_order(initial, landed, seen, level=level, fits=blocks_fit)
-    for place, made in enumerate(order or ()):
-        if isinstance(made.statement, Block):
-            before = [each for each in (order or ())[:place] if each.version < made.version]
-            yield from _net_fault(made.statement, replayed(initial, before), feeds, made.version)
+    for made in landed:
+        if not isinstance(made.statement, Block):
+            continue
+        there, said = [each for each in landed if each.version <= made.version], _said(feeds, made.version)
+
+        def tells(order: Order, made: Landed = made, said: tuple[Counter[Row], ...] = said) -> bool:
+            return blocks_fit(order) and (made not in order or _net(initial, order, made) == said)
+
+        order = serial_order(initial, there, seen, level=level, fits=blocks_fit)
+        if order is not None and serial_order(initial, there, seen, level=level, fits=tells) is None:
+            taken, brought = (sorted(rows.elements(), key=str) for rows in _net(initial, order, made))
+            wanted = f"take {taken} and bring {brought}"
+            are = sorted(feeds.plain[made.version], key=str)
+            yield f"the changes of version {made.version} should {wanted}, and are {are}"
 
 
-def _net_fault(block: Block, rows: Rows, feeds: Feeds, version: int) -> Iterator[str]:
-    net, said = net_of(block, rows), feeds.plain[version]
-    taken, brought = (bag(row for kind, row in said if kind in kinds) for kinds in (_TAKEN, _BROUGHT))
-    if (taken, brought) != (net.taken, net.brought):
-        wanted = f"take {sorted(net.taken.elements(), key=str)} and bring {sorted(net.brought.elements(), key=str)}"
-        yield f"the changes of version {version} should {wanted}, and are {sorted(said, key=str)}"
+def _said(feeds: Feeds, version: int) -> tuple[Counter[Row], ...]:
+    """The rows that a version's feed takes, and those that it brings."""
+    return tuple(bag(row for kind, row in feeds.plain[version] if kind in kinds) for kinds in (_TAKEN, _BROUGHT))
+
+
+def _net(initial: Rows, order: Order, made: Landed) -> tuple[Counter[Row], ...]:
+    """The rows that a block takes, and those that it brings, at its place in an order."""
+    assert isinstance(made.statement, Block)
+    net = net_of(made.statement, replayed(initial, order[: order.index(made)]))
+    return net.taken, net.brought
 
 
 def left_faults(history: History) -> Iterator[str]:

@@ -8,8 +8,9 @@ import pytest
 
 from laboratory.block_mutants import BLOCK_MUTANTS
 from laboratory.block_plans import SHAPES, block_plan_for
-from laboratory.blocks import Block
+from laboratory.blocks import Block, Tell
 from laboratory.campaign import prepare
+from laboratory.conditions import Missing, Put
 from laboratory.in_arrow import InArrow
 from laboratory.mutants import Mutant
 from laboratory.plans import Plan, Script, Setup
@@ -83,6 +84,16 @@ def test_a_block_is_one_transaction_that_is_told() -> None:
     assert history.acts[0].changed == (None, 1, 1)
     assert history.versions[-1].rows in (((1, 1, 1), (7, 0, 0)), ((7, 0, 0), (1, 1, 1)))
     assert "W0: BEGIN; INSERT (9, 1, 0)" in story(history)
+
+
+def test_a_feed_is_the_net_difference_in_any_order_that_explains_what_was_seen() -> None:
+    """Found by the number 203872: a block that precedes an append, where both orders give the same rows."""
+    block = Block((Append(((13, 1, None),)), Tell(Missing("x")), Update((Put("p", 0),), Test("k", ">=", 15))))
+    others = (Update((Plus("x"),), Test("x", "<>", 3)), Append(((17, 0, 0),)), Delete(Test("p", "=", 0)))
+    setup = Setup(resolution="redo", files=(((1, 0, 0),),), feed=True)
+    history = run(Plan(setup, (block, *others), Script(((15, 3), (17, 1), (54, 2)))))
+    assert [act.told for act in history.acts] == ["committed"] * 4
+    assert violations(history) == []
 
 
 def test_a_number_that_a_single_statement_reported_inside_stays_true() -> None:
