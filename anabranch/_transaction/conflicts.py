@@ -39,6 +39,7 @@ from anabranch._transaction.identity_marks import (
     only_marks,
     passes,
 )
+from anabranch._transaction.lost_rows import find_lost_rows
 from anabranch._transaction.net_effect import NO_EFFECT, AddedFiles, Change, NetEffect, growth, net_effect
 from anabranch._transaction.rebase_handler import RebaseHandler
 from anabranch._transaction.relocation import Relocation, relocation_of, relocations_in
@@ -69,6 +70,16 @@ class Clear:
 
 
 @dataclass(frozen=True)
+class LetGo:
+    """Ours may follow its winners without the rows ``lost``, which both changed; is judged again if its command can let
+    them go, and else has the ``conflict``.
+    """
+
+    lost: Marks
+    conflict: Conflict
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The outcome for a window, up to the first winner that moved rows.
 
@@ -79,7 +90,7 @@ class Verdict:
             again; of a later one only the new addresses matter.
     """
 
-    outcome: Clear | Redo | Conflict
+    outcome: Clear | Redo | LetGo | Conflict
     behind: Sequence[Commit]
     net: NetEffect
     must_follow: int = -1
@@ -172,13 +183,15 @@ def may_have_read(ours: Transaction, winner: Commit) -> bool:
     )
 
 
-def _judge_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo | Conflict:
+def _judge_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) -> Clear | Redo | LetGo | Conflict:
     if net.is_nothing:
         return Clear()
     rules = ROW_RULES if uses_row_rules(ours) else FILE_RULES
     for rule in rules:
         if conflict := rule(ours, net, handler):
-            return conflict
+            may_let_go = rule is marked_rows_are_gone and redoes_added_rows(ours)
+            lost = find_lost_rows(ours, net, handler) if may_let_go else None
+            return LetGo(lost, conflict) if lost else conflict
     return find_rows_to_redo(ours, net, handler)
 
 

@@ -22,11 +22,12 @@ from anabranch._log.row_lineage import RowIds, origins_of, row_ids_of
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.features import row_tracking
 from anabranch._protocol.features.row_tracking import HiddenColumns
+from anabranch._protocol.layout.file_sets import count_of
 from anabranch._protocol.properties import Properties
 from anabranch._protocol.rules.identity import keep_assigned_values
 from anabranch._protocol.stats.statistics import num_records, with_num_records
 from anabranch._transaction.conflict_errors import Conflict
-from anabranch._transaction.conflicts import Clear, Redo, Verdict, judge, uses_row_rules
+from anabranch._transaction.conflicts import Clear, LetGo, Redo, Verdict, judge, uses_row_rules
 from anabranch._transaction.fence import Fence, StagedFileMissing
 from anabranch._transaction.foreign_moves import may_have_moved, prove_moves
 from anabranch._transaction.phases import reach
@@ -177,20 +178,30 @@ class Rebase:
         If ours must stand behind that winner, both states follow it, and ours is judged again, against the rest. Else
         only the physical state follows.
         """
-        verdict = self._judge(self.placed.logical, window)
+        ours, verdict = self._judge(self.placed.logical, window)
         reach("checked")
-        placed, moves = self._carry_over(self.placed.logical, verdict), list(verdict.moves)
+        placed, moves = self._carry_over(ours, verdict), list(verdict.moves)
         while moves:
             relocation = moves.pop(0)
             if relocation.winner.version <= verdict.must_follow:
                 ours = self._follow_relocation(placed.logical, relocation)
-                verdict = self._judge(ours, ours.position.rest_of(window))
+                ours, verdict = self._judge(ours, ours.position.rest_of(window))
                 placed, moves = self._carry_over(ours, verdict), list(verdict.moves)
             elif placed.logical.refers_to_rows:
                 placed = placed.before(self._follow_relocation(placed.physical, relocation))
         self.placed = placed
 
-    def _judge(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
+    def _judge(self, ours: Transaction, window: Sequence[Commit]) -> tuple[Transaction, Verdict]:
+        """Ours, without rows that it has to let go, and the verdict on it."""
+        verdict = self._judge_once(ours, window)
+        if not isinstance(verdict.outcome, LetGo):
+            return ours, verdict
+        less = self._handler.let_go(ours, verdict.outcome.lost)
+        if less is None:
+            return ours, replace(verdict, outcome=verdict.outcome.conflict)
+        return less, self._judge_once(less, window)
+
+    def _judge_once(self, ours: Transaction, window: Sequence[Commit]) -> Verdict:
         try:
             with self._handler.count_time():
                 return judge(ours, window, self._handler, self._find_foreign_moves(ours, window))
@@ -225,6 +236,7 @@ class Rebase:
     def _carry_over(self, ours: Transaction, verdict: Verdict) -> Placed:
         if isinstance(verdict.outcome, Conflict):
             raise self.error(verdict.outcome)
+        assert not isinstance(verdict.outcome, LetGo), "ours is judged again without its lost rows"
         ours = self._restage_threatened(ours)
         # a redo counts its time by itself, a relocation does not
         with nullcontext() if ours.changes.groups is None else self._handler.count_time():
@@ -282,7 +294,8 @@ def carry_over(ours: Transaction, verdict: Verdict, handler: RebaseHandler, load
         return rebase_relocation(ours, verdict.net, verdict.behind, loaders)
     rebased = repoint_sources(ours, verdict, handler)
     if isinstance(verdict.outcome, Redo):
-        rebased = join_transactions(rebased, handler.redo(verdict.outcome.files, verdict.outcome.rows))
+        extra = handler.redo(verdict.outcome.files, verdict.outcome.rows)
+        rebased = join_transactions(rebased, extra).with_metrics(numRedoneRows=count_of(verdict.outcome.rows))
     versions = tuple(winner.version for winner in verdict.behind)
     rebased = _pass_metadata(update_read_set(rebased, verdict, handler), verdict)
     return replace(rebased, position=rebased.position.behind(*versions))

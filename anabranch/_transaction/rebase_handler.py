@@ -1,6 +1,7 @@
 """The part of a commit that only the command can do, since only it knows rows and the store.
 
-Knows transactions and positions. A command passes in a `RebaseHandler`; where it names older files, a `FileGuard`.
+Knows transactions and positions. A command passes in a `RebaseHandler`; where it names older files, a `FileGuard` too;
+where it can do without some of its rows, a `RowReleaser`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,17 @@ class RebaseHandler(ConflictDetails, Protocol):
 
     def finish(self) -> None:
         """Close the staging; called once the commit stands."""
+        ...
+
+
+@runtime_checkable
+class RowReleaser(Protocol):
+    """A handler that can take rows out of its transaction again, so that the command need not run again as a whole."""
+
+    def let_go(self, ours: Transaction, lost: Marks) -> Transaction | None:
+        """Ours without what it did to these rows, which winners have changed; None where that cannot be separated from
+        the rest, or nothing would be left.
+        """
         ...
 
 

@@ -21,7 +21,7 @@ from pyroaring import BitMap64
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.layout.file_sets import Marks
 from anabranch._protocol.properties import RESOLUTION_BYTES, RESOLUTION_SECONDS
-from anabranch._transaction.rebase_handler import RebaseHandler
+from anabranch._transaction.rebase_handler import RebaseHandler, RowReleaser
 from anabranch._transaction.transaction import Transaction
 
 
@@ -88,6 +88,14 @@ class BoundedHandler:
         self.check_time()
         with self.count_time():
             return self._handler.redo(files, rows)
+
+    def let_go(self, ours: Transaction, lost: Marks) -> Transaction | None:
+        """See `RowReleaser.let_go`; within the time. None for a command that cannot."""
+        if not isinstance(self._handler, RowReleaser):
+            return None
+        self.check_time()
+        with self.count_time():
+            return self._handler.let_go(ours, lost)
 
     def discard(self) -> None:
         """Remove the staged files, whatever was spent."""

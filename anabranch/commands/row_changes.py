@@ -25,12 +25,14 @@ from anabranch._protocol.actions import AppTransaction, FileRow, files_table
 from anabranch._protocol.change_feed import DELETE
 from anabranch._protocol.conditions import Condition
 from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch._protocol.layout.paths import store_name
 from anabranch._protocol.predicates import Always, columns_of
 from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.stats.skipping import FileFacts
 from anabranch._protocol.stats.statistics import num_records, with_num_records
 from anabranch._protocol.steps import FOUND_BY_LOG, Step
 from anabranch._transaction.commit import CommitResult, commit, give_up
+from anabranch._transaction.lost_rows import with_buried, without_rows
 from anabranch._transaction.phases import reach
 from anabranch._transaction.relocation import NothingLeft
 from anabranch._transaction.retry import Runtime
@@ -40,13 +42,14 @@ from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.clustering import check_changeable
 from anabranch.commands.context import NEWEST, RunContext
 from anabranch.commands.engine import Engine
+from anabranch.commands.equal_rows import find_equal_rows
 from anabranch.commands.idempotence import application_of, is_written, with_txn
 from anabranch.commands.opening import file_set, filter_files
 from anabranch.commands.rerunning import with_redone_runs
 from anabranch.commands.sources import check_newest, versions_read, whole_table
-from anabranch.commands.staging import Staging
+from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import report_step
-from anabranch.errors import ExecutionFailed, MissingDataFile
+from anabranch.errors import AnabranchError, ExecutionFailed, MissingDataFile
 from anabranch.errors.html import ShownAsTable
 
 
@@ -235,6 +238,7 @@ class ChangeHandler(RowRebaseHandler):
         self._change = change
         self._recorder = ChangeRecorder(snapshot, snapshot.metadata, self._engine, staging)
         self._reads_table = reads_table
+        self._emptied = list[str]()
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all work on the snapshot; return the transaction as it is before any winner is read."""
@@ -266,6 +270,44 @@ class ChangeHandler(RowRebaseHandler):
     def redo(self, files: pa.Table, rows: Marks) -> Transaction:
         """The same change on exactly these rows of files that were added since."""
         return self._with_steps(self._stage_part(files, rows, files.slice(0, 0)))
+
+    def let_go(self, ours: Transaction, lost: Marks) -> Transaction | None:
+        """Ours without these rows and their new images; None where changes are recorded with their images, or where
+        no row would be left.
+        """
+        less = without_rows(ours, lost)
+        is_update = self._change.assignments is not None
+        if not less.touched_paths or (is_update and self._recorder.is_on):
+            return None
+        try:
+            buried = self._find_images(ours, lost) if is_update else {}
+        except (AnabranchError, pa.ArrowException):  # the whole runs again, and fails as it would have failed
+            return None
+        if buried is None:
+            return None
+        less, emptied = with_buried(less, buried)
+        self._emptied += self._names(emptied)
+        return less.with_metrics(**{self._change.changed_rows_metric: -count_of(lost)})
+
+    def _find_images(self, ours: Transaction, lost: Marks) -> Marks | None:
+        """The new images of these rows in the new files of ours, found by computing them again."""
+        self.check_settings()
+        snapshot, sources = self._snapshot, ours.changes.sources
+        files = file_set(snapshot, files_table([sources[path].row for path in lost]))
+        images, _ = self._images(with_row_counts(snapshot, files), lost, keeps_files=True)
+        try:
+            return find_equal_rows(snapshot.store, ours.changes.adds, images, ours.changes.buried)
+        finally:
+            remove(snapshot.store, self._names(images["path"].to_pylist()))
+
+    def _names(self, paths: Sequence[str]) -> list[str]:
+        """The names of staged files."""
+        return [store_name(self._snapshot.table, path) or path for path in paths]
+
+    def finish(self) -> None:
+        """Close the job folder's markers, and remove the new files whose rows were all let go."""
+        super().finish()
+        remove(self._snapshot.store, self._emptied)
 
     def _stage_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""

@@ -92,6 +92,86 @@ def test_a_delete_of_rows_that_are_gone_deletes_the_others(two: Two) -> None:
     assert numbers(mine) == [(3, 0)]
 
 
+LETS_GO: dict[str, tuple[dict[str, str], Callable[[Table], Any]]] = {
+    "a DELETE": ({}, lambda table: table.delete("id < 3")),
+    "a DELETE whose changes are recorded": (
+        {"delta_enableChangeDataFeed": "true"},
+        lambda table: table.delete("id < 3"),
+    ),
+    "a DELETE of a whole file": ({}, lambda table: table.delete("id < 99")),
+    "an UPDATE": ({}, lambda table: add(table, 1, "id < 3")),
+    "an UPDATE of a whole file": ({}, lambda table: add(table, 1, "id < 99")),
+    "an UPDATE of all": ({}, lambda table: table.update(None, {"n": "n + 1"})),
+    "an UPDATE that makes rows equal": ({}, lambda table: table.update("id < 3", {"n": "7", "id": "id % 2"})),
+    "an UPDATE with row ids": ({"delta_enableRowTracking": "true"}, lambda table: add(table, 1, "id < 3")),
+}
+THEIRS: dict[str, Callable[[Table], Any]] = {
+    "changes one": lambda table: add(table, 10),
+    "deletes one": lambda table: table.delete("id = 1"),
+    "moves one away": lambda table: table.update("id = 1", {"id": "100"}),
+    "changes two": lambda table: add(table, 10, "id IN (0, 1)"),
+}
+
+
+@pytest.mark.parametrize("level", ["WriteSerializable", "Serializable"])
+@pytest.mark.parametrize("their", THEIRS)
+@pytest.mark.parametrize("mine", LETS_GO)
+def test_rows_that_both_changed_are_let_go_and_the_rest_is_not_run_again(
+    two: Two, tmp_path: Path, mine: str, their: str, level: str
+) -> None:
+    properties, change = LETS_GO[mine]
+    ours, theirs = two(delta_isolationLevel=level, **properties)
+    with at_phase("staged", lambda: THEIRS[their](theirs)):
+        changed = change(ours).rows
+    assert "numRedoneRuns" not in metrics(ours)
+    anabranch.append(tmp_path / "after", ROWS)
+    after = anabranch.table(tmp_path / "after")
+    THEIRS[their](after)
+    assert changed == change(after).rows
+    assert numbers(ours) == numbers(after)
+    assert anabranch.check(tmp_path / "t", deep=True).is_clean
+
+
+def test_a_feed_of_a_delete_that_let_rows_go_tells_the_others(two: Two) -> None:
+    mine, theirs = two(delta_enableChangeDataFeed="true")
+    with at_phase("staged", lambda: theirs.delete("id = 1")):
+        mine.delete("id < 3")
+    changes = mine.changes(2, 2).to_pylist()
+    assert sorted((row["_change_type"], row["id"]) for row in changes) == [("delete", 0), ("delete", 2)]
+
+
+def test_an_update_whose_changes_are_recorded_runs_again(two: Two) -> None:
+    mine, theirs = two(delta_enableChangeDataFeed="true")
+    with at_phase("staged", lambda: add(theirs, 10)):
+        add(mine, 1, "id < 3")
+    assert numbers(mine) == [(0, 1), (1, 11), (2, 1), (3, 0)]
+    assert metrics(mine)["numRedoneRuns"] == 1
+
+
+def test_rows_are_let_go_to_one_winner_after_the_other(two: Two) -> None:
+    mine, theirs = two()
+    with (
+        at_phase("staged", lambda: add(theirs, 10, "id = 0")),
+        at_phase("put", lambda: add(theirs, 100, "id IN (0, 1)")),
+    ):
+        assert add(mine, 1, "id < 3").rows == 3
+    assert numbers(mine) == [(0, 111), (1, 101), (2, 1), (3, 0)]
+    assert "numRedoneRuns" not in metrics(mine)
+
+
+def test_a_new_file_whose_rows_were_all_let_go_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    anabranch.append(path, ROWS, partition_by=["id"], properties={"anabranch.conflictResolution": REDO})
+    table = anabranch.table(path)
+    with at_phase("staged", lambda: add(table, 10)):
+        add(table, 1, "id < 3")
+    assert numbers(table) == [(0, 1), (1, 11), (2, 1), (3, 0)]
+    assert "numRedoneRuns" not in metrics(table)
+    versions = range(len(table.history()))
+    named = {name for version in versions for name in anabranch.files(path, version=version)["path"].to_pylist()}
+    assert len(list(path.rglob("part-*.parquet"))) == len(named)
+
+
 @pytest.mark.parametrize("level", ["WriteSerializable", "Serializable"])
 def test_rows_that_a_winner_brought_are_changed_without_another_run(two: Two, level: str) -> None:
     mine, theirs = two(delta_isolationLevel=level)

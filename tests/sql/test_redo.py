@@ -47,6 +47,35 @@ def test_each_statement_that_changes_rows_runs_again(spark: SparkSession, path: 
     assert rows(spark, path) == [(0, 0), (2, 0), (3, 0), (101, 32)]
 
 
+KINDS = """id AS id, id % 2 AS half, 0 AS n, double('NaN') AS nan, float(-0.0) AS zero, decimal(id / 3) AS amount,
+    timestamp_micros(id * 1000003) AS at, timestamp_ntz '2020-01-01 00:00:00.5' AS local, date '2020-01-01' AS day,
+    cast(null AS STRING) AS nothing, 'text' AS text, binary('b') AS bytes, array(id, null) AS list,
+    map('k', struct(id, double('NaN'))) AS pairs, named_struct('a', named_struct('b', id)) AS inside"""
+
+
+@pytest.mark.parametrize("where", ["id < 8", "id < 8 AND hash(id) IS NOT NULL"])
+@pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (half)"])
+def test_an_update_of_rows_of_all_kinds_lets_go_of_those_that_another_has_changed(
+    spark: SparkSession, tmp_path: Path, where: str, partitions: str
+) -> None:
+    table = f"delta.`{tmp_path}/kinds`"
+    properties = f"USING delta {partitions} TBLPROPERTIES ('anabranch.conflictResolution' = 'redo')"
+    anabranch.sql(spark, f"CREATE TABLE {table} {properties} AS SELECT {KINDS} FROM range(10)")
+
+    def others_change_two() -> None:
+        anabranch.table(f"{tmp_path}/kinds").update("id IN (1, 6)", {"n": "n + 10"})
+
+    with at_phase("staged", others_change_two):
+        anabranch.sql(spark, f"UPDATE {table} SET n = n + 1, half = 1 - half, inside.a.b = id + 1 WHERE {where}")
+    wanted = [(i, (i + 1) % 2, 11 if i in (1, 6) else 1, i + 1) if i < 8 else (i, i % 2, 0, i) for i in range(10)]
+    found = anabranch.sql(spark, f"SELECT id, half, n, inside.a.b FROM {table}").collect()
+    assert sorted(map(tuple, found)) == wanted
+    metrics = anabranch.history(f"{tmp_path}/kinds", 1)[0]["operationMetrics"]
+    assert metrics["numUpdatedRows"] == "8"
+    assert "numRedoneRuns" not in metrics
+    assert metrics["numRedoneRows"] == "2"
+
+
 def test_a_frame_of_the_table_keeps_its_rows_and_so_its_statement_is_refused(spark: SparkSession, path: str) -> None:
     frame = anabranch.read(spark, path)
     with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: add_ten(path)):

@@ -1,0 +1,105 @@
+"""Finds rows of new files again by their values.
+
+A file does not tell which of its rows is the new image of which old one, since an engine writes rows in any order. But
+rows with equal values may stand for each other: where one of them has to go, any of them may. Guarantee: for each row
+that is looked for, one row with the same values, in every column of the file and of its partition, is found, or nothing
+is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from anabranch._log.file_locations import locate_in_store
+from anabranch._protocol.actions import FileRow
+from anabranch._protocol.layout.file_sets import Marks
+from anabranch._storage.contract import Store
+from anabranch._storage.native import native_file
+
+MOST_ROWS = 100_000
+"""Maximum number of rows that are compared value by value."""
+
+Partition = tuple[tuple[str, str | None], ...]
+
+
+def find_equal_rows(store: Store, files: pa.Table, wanted: pa.Table, taken: Marks) -> Marks | None:
+    """The positions, by path, of one row for each row of other files; None if there is not one for each, or there are
+    too many to compare.
+
+    Args:
+        files: where to look (`FILES`).
+        wanted: the files with the rows to look for, from the same writer.
+        taken: rows of ``files`` that do not count.
+
+    Raises:
+        StoreError: a file cannot be read.
+    """
+    missing, values = _read_wanted(store, wanted)
+    if missing.total() > MOST_ROWS:
+        return None
+    found: dict[str, BitMap64] = {}
+    compared = 0
+    for file in files.to_pylist():
+        partition = _partition_of(file)
+        for position, row in _candidates(store, file, values.get(partition), taken.get(file["path"], BitMap64())):
+            compared += 1
+            if compared > MOST_ROWS:
+                return None
+            if missing[partition, row] > 0:
+                missing[partition, row] -= 1
+                found.setdefault(file["path"], BitMap64()).add(position)
+    return None if missing.total() else found
+
+
+def _read_wanted(store: Store, wanted: pa.Table) -> tuple[Counter[tuple[Partition, str]], Mapping[Partition, pa.Table]]:
+    """How often each row is wanted, and the rows of each partition."""
+    rows: dict[Partition, list[pa.Table]] = {}
+    for file in wanted.to_pylist():
+        rows.setdefault(_partition_of(file), []).append(_open(store, file).read())
+    tables = {partition: pa.concat_tables(parts) for partition, parts in rows.items()}
+    return Counter((partition, key) for partition, table in tables.items() for key in _keys(table)), tables
+
+
+def _candidates(store: Store, file: FileRow, wanted: pa.Table | None, taken: BitMap64) -> Iterator[tuple[int, str]]:
+    """The rows of a file that may be among the wanted ones: position and key."""
+    if wanted is None:
+        return
+    parquet, first = _open(store, file), 0
+    compared = [field.name for field in wanted.schema if _is_simple(field.type)]
+    for group in range(parquet.num_row_groups):
+        rows = parquet.read_row_group(group)
+        masks = (
+            pc.is_in(rows[name], value_set=wanted[name].combine_chunks().cast(rows[name].type)) for name in compared
+        )
+        mask = reduce(pc.and_, masks, pa.chunked_array([pa.array([True] * len(rows), pa.bool_())]))
+        places = np.flatnonzero(mask.to_numpy())
+        free = [place for place in places.tolist() if place + first not in taken]
+        yield from zip((place + first for place in free), _keys(rows.take(pa.array(free, pa.int64()))), strict=True)
+        first += len(rows)
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    """Whether values of a type are equal just where their bytes are."""
+    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))
+
+
+def _keys(rows: pa.Table) -> list[str]:
+    """The values of each row, as one text."""
+    return [repr(row) for row in rows.select(sorted(rows.column_names)).to_pylist()]
+
+
+def _partition_of(file: FileRow) -> Partition:
+    return tuple(sorted(file["partitionValues"] or ()))
+
+
+def _open(store: Store, file: FileRow) -> pq.ParquetFile:
+    place, name = locate_in_store(store, file["path"])
+    return pq.ParquetFile(native_file(place.get(name)))
