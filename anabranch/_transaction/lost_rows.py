@@ -26,7 +26,9 @@ def find_lost_rows(ours: Transaction, net: NetEffect, handler: RebaseHandler) ->
     """
     lost: dict[str, BitMap64] = {}
     for path in sorted(ours.touched_paths & net.changed.keys()):
-        rows = _lost_in(ours.changes.sources[path], ours.changes.marks.get(path), net.changed[path], handler)
+        rows = _find_lost_rows_of_file(
+            ours.changes.sources[path], ours.changes.marks.get(path), net.changed[path], handler
+        )
         if rows is None:
             return None
         if rows:
@@ -66,7 +68,9 @@ def _live_rows(source: Source) -> BitMap64:
     return BitMap64(range(num_records(source.row.get("stats")) or 0)) - source.vector
 
 
-def _lost_in(source: Source, marks: BitMap64 | None, change: Change, handler: RebaseHandler) -> BitMap64 | None:
+def _find_lost_rows_of_file(
+    source: Source, marks: BitMap64 | None, change: Change, handler: RebaseHandler
+) -> BitMap64 | None:
     """The lost rows of one file; without ``marks``, ours removes it whole."""
     if marks is None and num_records(source.row.get("stats")) is None:
         return None
