@@ -24,9 +24,9 @@ from tools import interop
 ROWS = 20_000_000
 QUICK_ROWS = 2_000_000
 NAMES = (
-    *("appenders", "small_appends", "checksums", "opening", "vacuum", "fixed_cost", "untouched", "write", "scan"),
-    *("codecs", "dml", "merge", "merge_shapes", "shapes", "alone", "optimize", "one_file", "contention", "many_files"),
-    *("conflicts", "curves", "tpch", "feeds", "streams"),
+    *("appenders", "small_appends", "checksums", "opening", "vacuum", "fixed_cost", "transactions"),
+    *("untouched", "write", "scan", "codecs", "dml", "merge", "merge_shapes", "shapes", "alone", "optimize"),
+    *("one_file", "contention", "many_files", "conflicts", "curves", "tpch", "feeds", "streams"),
 )
 """One module each, with ``run(folder, rows, tell) -> Result``."""
 QUICK = ("small_appends", "write", "scan", "dml", "merge")

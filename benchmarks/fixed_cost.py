@@ -52,18 +52,18 @@ def _result(found: Mapping[str, list[Cost]], rounds: int) -> Result:
 
 def _made(spark: Any, folder: Path) -> Path:
     """The table, and beside it the same rows as a plain Parquet file."""
-    rows = _rows(range(ROWS))
+    rows = table_rows(range(ROWS))
     anabranch.append(folder / "table", rows)
     spark.createDataFrame(rows).coalesce(1).write.parquet(str(folder / "plain"))
     return folder / "table"
 
 
-def _rows(ids: range | list[int]) -> pa.Table:
+def table_rows(ids: range | list[int]) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "word": [f"w{i}" for i in ids], "amount": [i / 4 for i in ids]})
 
 
 def _verbs(spark: Any, folder: Path) -> dict[str, Work]:
-    plain, two = str(folder / "plain"), _rows([5, 1000])
+    plain, two = str(folder / "plain"), table_rows([5, 1000])
 
     def merge(spark: Any, path: str) -> None:
         source = spark.createDataFrame(two).alias("s")

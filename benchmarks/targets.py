@@ -22,6 +22,8 @@ class Target:
 TENTH = ", a tenth of the rows"
 """Behind the name of a task that is measured on a smaller table as well."""
 PLAIN, SPARK, RUST = ("ours over plain Parquet", "ours over delta-spark", "ours over deltalake")
+SETTINGS = ("local folder", "local folder, DeltaTable", "requests of 20 ms")
+"""Where transactions are measured."""
 
 TARGETS = (
     Target("write", f"bulk write, {PLAIN}", 1.05),
@@ -38,6 +40,8 @@ TARGETS = (
     Target("merge", f"MERGE 1%{TENTH}, {RUST}", 1.0),
     Target("small_appends", f"10 rows of a DataFrame, {SPARK}", 0.35),
     Target("small_appends", f"10 rows of Arrow, {RUST}", 1.0),
+    *(Target("transactions", f"1 in a transaction over alone, {setting}", 1.05) for setting in SETTINGS),
+    *(Target("transactions", f"10 in a transaction over alone, {setting}", 0.4) for setting in SETTINGS),
     Target("appenders", f"commits/s, {RUST}", at_least=3.0),
     Target("many_files", f"point look-up, {SPARK}", 0.5),
     Target("many_files", f"full aggregate, {SPARK}", 1.0),

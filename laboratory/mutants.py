@@ -24,6 +24,7 @@ from anabranch._transaction import commit, commit_actions, conflicts, put, rebas
 from anabranch._transaction import relocation as relocating
 from anabranch._transaction.transaction import RESERVED_FOR, Transaction, is_blind_append, tags_of
 from anabranch.commands import clustering, row_changes
+from anabranch.commands.change_recorder import ChangeRecorder
 from anabranch.commands.dml import insert, merge, write
 from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
 from anabranch.commands.sources import NO_VERSIONS, VersionsRead
@@ -273,6 +274,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a moved row is emitted again", ((change_feed, "data_changes", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("a row that was let go keeps its new image", ((row_changes, "find_equal_rows", lambda *anything: {}),)),
+    Mutant("a feed keeps what was let go", ((ChangeRecorder, "leave_out", lambda recorder, files, rows: files),)),
     Mutant("stale metadata accepted", _without("HEAD_RULES", "metadata_changed")),
     Mutant(
         "feature list ignored",

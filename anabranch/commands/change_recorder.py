@@ -12,12 +12,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch._log.snapshot import Snapshot
-from anabranch._protocol.actions import Metadata, empty_files
+from anabranch._protocol.actions import FileRow, Metadata, empty_files, files_table
 from anabranch._protocol.change_feed import Images, check_recordable, records_changes
 from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of
+from anabranch._protocol.layout.paths import encode
+from anabranch._protocol.rules.table_rules import rules_of
 from anabranch.commands.engine import Engine
+from anabranch.commands.equal_rows import leave_out
 from anabranch.commands.opening import file_set
 from anabranch.commands.staging import Staging
 
@@ -89,6 +93,18 @@ class ChangeRecorder:
         """
         noted, self._recorded = [*self._recorded, *self._noted], []
         self._noted = [images for images in noted if images.change not in changes]
+
+    def leave_out(self, files: pa.Table, rows: Marks) -> pa.Table:
+        """These files of change data, of which those that hold some of these rows are written anew without them."""
+        kept = files.filter(pc.invert(pc.is_in(files["path"], value_set=pa.array(list(rows), pa.string()))))
+        written = list[FileRow]()
+        for file in files.to_pylist():
+            if found := rows.get(file["path"]):
+                name = f"{self._staging.change_folder}/rest-{len(self._known):05d}-{self._staging.txn_id}.parquet"
+                rest = leave_out(self._snapshot.store, file, found, name, rules_of(self._metadata))
+                self._known.append(encode(name))
+                written += [] if rest is None else [rest]
+        return pa.concat_tables([kept, files_table(written)])
 
     def _record(self, changes: Sequence[Images]) -> None:
         self._staging.note(self._engine.record(changes, self._staging.open_change_folder()), changes=True)

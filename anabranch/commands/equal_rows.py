@@ -1,4 +1,4 @@
-"""Finds rows of new files again by their values.
+"""Finds rows of new files again by their values, and writes files without some rows.
 
 A file does not tell which of its rows is the new image of which old one, since an engine writes rows in any order. But
 rows with equal values may stand for each other: where one of them has to go, any of them may. Guarantee: for each row
@@ -21,6 +21,9 @@ from pyroaring import BitMap64
 from anabranch._log.file_locations import locate_in_store
 from anabranch._protocol.actions import FileRow
 from anabranch._protocol.layout.file_sets import Marks
+from anabranch._protocol.layout.paths import encode
+from anabranch._protocol.parquet_files import parquet_bytes
+from anabranch._protocol.rules.table_rules import Rules
 from anabranch._storage.contract import Store
 from anabranch._storage.native import native_file
 
@@ -57,6 +60,21 @@ def find_equal_rows(store: Store, files: pa.Table, wanted: pa.Table, taken: Mark
                 missing[partition, row] -= 1
                 found.setdefault(file["path"], BitMap64()).add(position)
     return None if missing.total() else found
+
+
+def leave_out(store: Store, file: FileRow, rows: BitMap64, name: str, rules: Rules) -> FileRow | None:
+    """Write the other rows of a file of change data under another name; returns that file, None if no row is left.
+
+    Raises:
+        StoreError: it cannot be read or written.
+    """
+    table = _open(store, file).read()
+    kept = np.setdiff1d(np.arange(len(table)), np.array(rows, np.int64), assume_unique=True)
+    if not len(kept):
+        return None
+    data = parquet_bytes(table.take(pa.array(kept)), rules.compression, rules.pages)
+    store.put(name, data)
+    return {**file, "path": encode(name), "size": len(data)}
 
 
 def _read_wanted(store: Store, wanted: pa.Table) -> tuple[Counter[tuple[Partition, str]], Mapping[Partition, pa.Table]]:

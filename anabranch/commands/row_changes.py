@@ -238,7 +238,7 @@ class ChangeHandler(RowRebaseHandler):
         self._change = change
         self._recorder = ChangeRecorder(snapshot, snapshot.metadata, self._engine, staging)
         self._reads_table = reads_table
-        self._emptied = list[str]()
+        self._replaced = list[str]()
 
     def stage(self, runtime: Runtime) -> Transaction:
         """Do all work on the snapshot; return the transaction as it is before any winner is read."""
@@ -272,42 +272,44 @@ class ChangeHandler(RowRebaseHandler):
         return self._with_steps(self._stage_part(files, rows, files.slice(0, 0)))
 
     def let_go(self, ours: Transaction, lost: Marks) -> Transaction | None:
-        """Ours without these rows and their new images; None where changes are recorded with their images, or where
-        no row would be left.
-        """
+        """Ours without these rows, their new images and the record of both; None where no row would be left."""
         less = without_rows(ours, lost)
-        is_update = self._change.assignments is not None
-        if not less.touched_paths or (is_update and self._recorder.is_on):
+        if not less.touched_paths:
             return None
+        less = less.with_metrics(**{self._change.changed_rows_metric: -count_of(lost)})
+        if self._change.assignments is None:
+            return less
         try:
-            buried = self._find_images(ours, lost) if is_update else {}
+            return self._without_images(less, ours, lost)
         except (AnabranchError, pa.ArrowException):  # the whole runs again, and fails as it would have failed
             return None
-        if buried is None:
-            return None
-        less, emptied = with_buried(less, buried)
-        self._emptied += self._names(emptied)
-        return less.with_metrics(**{self._change.changed_rows_metric: -count_of(lost)})
 
-    def _find_images(self, ours: Transaction, lost: Marks) -> Marks | None:
-        """The new images of these rows in the new files of ours, found by computing them again."""
+    def _without_images(self, less: Transaction, ours: Transaction, lost: Marks) -> Transaction | None:
+        """Ours without the new images of these rows, found by computing them again; None if they are not found."""
         self.check_settings()
         snapshot, sources = self._snapshot, ours.changes.sources
-        files = file_set(snapshot, files_table([sources[path].row for path in lost]))
-        images, _ = self._images(with_row_counts(snapshot, files), lost, keeps_files=True)
+        store, files = snapshot.store, file_set(snapshot, files_table([sources[path].row for path in lost]))
+        images, recorded = self._images(with_row_counts(snapshot, files), lost, keeps_files=True)
         try:
-            return find_equal_rows(snapshot.store, ours.changes.adds, images, ours.changes.buried)
+            buried = find_equal_rows(store, ours.changes.adds, images, ours.changes.buried)
+            records = find_equal_rows(store, ours.changes.change_files, recorded, {})
         finally:
-            remove(snapshot.store, self._names(images["path"].to_pylist()))
+            remove(store, self._names(images["path"].to_pylist() + recorded["path"].to_pylist()))
+        if buried is None or records is None:
+            return None
+        less, emptied = with_buried(less, buried)
+        self._replaced += self._names([*emptied, *records])
+        change_files = self._recorder.leave_out(ours.changes.change_files, records)
+        return replace(less, changes=replace(less.changes, change_files=change_files))
 
     def _names(self, paths: Sequence[str]) -> list[str]:
         """The names of staged files."""
         return [store_name(self._snapshot.table, path) or path for path in paths]
 
     def finish(self) -> None:
-        """Close the job folder's markers, and remove the new files whose rows were all let go."""
+        """Close the job folder's markers, and remove the new files from which rows were let go."""
         super().finish()
-        remove(self._snapshot.store, self._emptied)
+        remove(self._snapshot.store, self._replaced)
 
     def _stage_part(self, files: pa.Table, marks: Marks, whole: pa.Table) -> Transaction:
         """Marks, removals and new files for these rows, as a transaction without reads."""

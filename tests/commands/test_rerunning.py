@@ -103,6 +103,10 @@ LETS_GO: dict[str, tuple[dict[str, str], Callable[[Table], Any]]] = {
     "an UPDATE of a whole file": ({}, lambda table: add(table, 1, "id < 99")),
     "an UPDATE of all": ({}, lambda table: table.update(None, {"n": "n + 1"})),
     "an UPDATE that makes rows equal": ({}, lambda table: table.update("id < 3", {"n": "7", "id": "id % 2"})),
+    "an UPDATE whose changes are recorded": (
+        {"delta_enableChangeDataFeed": "true"},
+        lambda table: add(table, 1, "id < 3"),
+    ),
     "an UPDATE with row ids": ({"delta_enableRowTracking": "true"}, lambda table: add(table, 1, "id < 3")),
 }
 THEIRS: dict[str, Callable[[Table], Any]] = {
@@ -140,12 +144,27 @@ def test_a_feed_of_a_delete_that_let_rows_go_tells_the_others(two: Two) -> None:
     assert sorted((row["_change_type"], row["id"]) for row in changes) == [("delete", 0), ("delete", 2)]
 
 
-def test_an_update_whose_changes_are_recorded_runs_again(two: Two) -> None:
+def test_a_feed_of_an_update_that_let_rows_go_tells_what_it_made_of_the_winners(two: Two, tmp_path: Path) -> None:
     mine, theirs = two(delta_enableChangeDataFeed="true")
-    with at_phase("staged", lambda: add(theirs, 10)):
+    with (
+        at_phase("staged", lambda: add(theirs, 10)),
+        at_phase("put", lambda: add(theirs, 100, "id IN (1, 2)")),
+    ):
         add(mine, 1, "id < 3")
-    assert numbers(mine) == [(0, 1), (1, 11), (2, 1), (3, 0)]
-    assert metrics(mine)["numRedoneRuns"] == 1
+    changes = mine.changes(3, 3).to_pylist()
+    images = sorted((row["id"], row["_change_type"], row["n"]) for row in changes)
+    wanted = (
+        (id_, f"update_{when}image", n)
+        for id_, old in ((0, 0), (1, 110), (2, 100))
+        for when, n in (("post", old + 1), ("pre", old))
+    )
+    assert images == list(wanted)
+    assert "numRedoneRuns" not in metrics(mine)
+    assert len(list((tmp_path / "t" / "_change_data").rglob("*.parquet"))) == _change_files(tmp_path / "t")
+
+
+def _change_files(table: Path) -> int:
+    return sum(commit.read_text().count('{"cdc"') for commit in (table / "_delta_log").glob("*.json"))
 
 
 def test_rows_are_let_go_to_one_winner_after_the_other(two: Two) -> None:

@@ -55,12 +55,14 @@ KINDS = """id AS id, id % 2 AS half, 0 AS n, double('NaN') AS nan, float(-0.0) A
 
 @pytest.mark.parametrize("where", ["id < 8", "id < 8 AND hash(id) IS NOT NULL"])
 @pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (half)"])
+@pytest.mark.parametrize("feed", ["true", "false"])
 def test_an_update_of_rows_of_all_kinds_lets_go_of_those_that_another_has_changed(
-    spark: SparkSession, tmp_path: Path, where: str, partitions: str
+    spark: SparkSession, tmp_path: Path, where: str, partitions: str, feed: str
 ) -> None:
     table = f"delta.`{tmp_path}/kinds`"
-    properties = f"USING delta {partitions} TBLPROPERTIES ('anabranch.conflictResolution' = 'redo')"
-    anabranch.sql(spark, f"CREATE TABLE {table} {properties} AS SELECT {KINDS} FROM range(10)")
+    properties = f"'anabranch.conflictResolution' = 'redo', 'delta.enableChangeDataFeed' = '{feed}'"
+    layout = f"USING delta {partitions} TBLPROPERTIES ({properties})"
+    anabranch.sql(spark, f"CREATE TABLE {table} {layout} AS SELECT {KINDS} FROM range(10)")
 
     def others_change_two() -> None:
         anabranch.table(f"{tmp_path}/kinds").update("id IN (1, 6)", {"n": "n + 10"})
@@ -74,6 +76,12 @@ def test_an_update_of_rows_of_all_kinds_lets_go_of_those_that_another_has_change
     assert metrics["numUpdatedRows"] == "8"
     assert "numRedoneRuns" not in metrics
     assert metrics["numRedoneRows"] == "2"
+    if feed == "true":
+        changes = anabranch.sql(spark, f"SELECT * FROM table_changes('delta.`{tmp_path}/kinds`', 2, 2)").collect()
+        images = sorted((row.id, row._change_type, row.n) for row in changes)
+        old = {i: 10 if i in (1, 6) else 0 for i in range(8)}
+        kinds = (("update_postimage", 1), ("update_preimage", 0))
+        assert images == [(i, kind, old[i] + more) for i in range(8) for kind, more in kinds]
 
 
 def test_a_frame_of_the_table_keeps_its_rows_and_so_its_statement_is_refused(spark: SparkSession, path: str) -> None:
