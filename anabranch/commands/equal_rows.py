@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +49,9 @@ def find_equal_rows(store: Store, files: pa.Table, wanted: pa.Table, taken: Mark
         return None
     found: dict[str, BitMap64] = {}
     compared = 0
-    for file in files.to_pylist():
+    for file in reversed(files.to_pylist()):  # rows that change often were written last
+        if not missing.total():
+            break
         partition = _partition_of(file)
         for position, row in _candidates(store, file, values.get(partition), taken.get(file["path"], BitMap64())):
             compared += 1
@@ -91,17 +92,26 @@ def _candidates(store: Store, file: FileRow, wanted: pa.Table | None, taken: Bit
     if wanted is None:
         return
     parquet, first = _open(store, file), 0
-    compared = [field.name for field in wanted.schema if _is_simple(field.type)]
     for group in range(parquet.num_row_groups):
-        rows = parquet.read_row_group(group)
-        masks = (
-            pc.is_in(rows[name], value_set=wanted[name].combine_chunks().cast(rows[name].type)) for name in compared
-        )
-        mask = reduce(pc.and_, masks, pa.chunked_array([pa.array([True] * len(rows), pa.bool_())]))
-        places = np.flatnonzero(mask.to_numpy())
-        free = [place for place in places.tolist() if place + first not in taken]
-        yield from zip((place + first for place in free), _keys(rows.take(pa.array(free, pa.int64()))), strict=True)
-        first += len(rows)
+        places = [place for place in _places(parquet, group, wanted) if place + first not in taken]
+        if places:
+            rows = parquet.read_row_group(group).take(pa.array(places))
+            yield from zip((place + first for place in places), _keys(rows), strict=True)
+        first += parquet.metadata.row_group(group).num_rows
+
+
+def _places(parquet: pq.ParquetFile, group: int, wanted: pa.Table) -> list[int]:
+    """The rows of a row group whose values in each simple column are among the wanted ones, column by column, so that
+    most columns are not read where the first leave nothing.
+    """
+    mask = np.ones(parquet.metadata.row_group(group).num_rows, np.bool_)
+    for name in (field.name for field in wanted.schema if _is_simple(field.type)):
+        if mask.any():
+            values = parquet.read_row_group(group, columns=[name])[name]
+            among = pc.is_in(values, value_set=wanted[name].combine_chunks().cast(values.type))
+            mask &= among.to_numpy()
+    places: list[int] = np.flatnonzero(mask).tolist()
+    return places
 
 
 def _is_simple(kind: pa.DataType) -> bool:
