@@ -19,6 +19,7 @@ from pyroaring import BitMap64
 from anabranch._log.commits import Commit
 from anabranch._protocol import change_feed
 from anabranch._protocol.layout import moves
+from anabranch._protocol.merges import Joined
 from anabranch._protocol.stats.skipping import FileFacts
 from anabranch._transaction import commit, commit_actions, conflicts, put, rebase
 from anabranch._transaction import relocation as relocating
@@ -29,6 +30,7 @@ from anabranch.commands.dml import insert, merge, write
 from anabranch.commands.dml.replaced_rows import SelectedRows, WrittenPartitions
 from anabranch.commands.sources import NO_VERSIONS, VersionsRead
 from anabranch.errors import PutOutcomeUnknown, StoreError
+from anabranch.testing.arrow_engine import ArrowEngine
 
 Patches = Sequence[tuple[Any, str, Any]]
 
@@ -216,6 +218,16 @@ class _AnotherName(rebase.Rebase):
         return [replace(w, head=replace(w.head, info={**w.head.info, "txnId": "?"})) for w in super().look()]
 
 
+# -- rows that are let go ----------------------------------------------------------------------------------------------
+
+
+def _remembering(engine: ArrowEngine, files: Any, matching: Any, joined: Joined, rows: Any) -> tuple[Joined, Joined]:
+    return joined, _split(engine, files, matching, joined, rows)[1]
+
+
+_split = ArrowEngine.split
+
+
 # -- statistics --------------------------------------------------------------------------------------------------------
 
 
@@ -274,6 +286,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a moved row is emitted again", ((change_feed, "data_changes", lambda actions: actions),)),
     Mutant("missing statistics mean no match", ((FileFacts, "could_match", _missing_means_no_match),)),
     Mutant("a row that was let go keeps its new image", ((row_changes, "find_equal_rows", lambda *anything: {}),)),
+    Mutant("a MERGE keeps the new image of a row that was let go", ((merge, "find_equal_rows", lambda *anything: {}),)),
+    Mutant("a MERGE remembers the match of a row that was let go", ((ArrowEngine, "split", _remembering),)),
     Mutant("a feed keeps what was let go", ((ChangeRecorder, "leave_out", lambda recorder, files, rows: files),)),
     Mutant("stale metadata accepted", _without("HEAD_RULES", "metadata_changed")),
     Mutant(

@@ -67,12 +67,25 @@ _BEFORE: tuple[tuple[Statement, ...], ...] = (
 _HOW_MANY = (2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 5, 6)
 FAULTY = 0.08
 """How many plans have faults."""
+PARTLY_LOST = 0.05
+"""How many plans are of one who changes many rows, some of which others change first."""
 
 
 def plan_for(seed: int) -> Plan:
     """The plan of an integer."""
-    plan = Maker(random.Random(seed)).plan(seed)
+    plan, dice = Maker(random.Random(seed)).plan(seed), random.Random(f"lost {seed}")
+    if dice.random() < PARTLY_LOST:
+        plan = _with_partly_lost(plan, Maker(dice))
     return with_streams(plan, random.Random(f"streams {seed}"))
+
+
+def _with_partly_lost(plan: Plan, maker: Maker) -> Plan:
+    """The plan with other statements, on a table where what is refused is redone."""
+    setup, statements = replace(plan.setup, resolution="redo", vectors=True), tuple(_partly_lost(maker))
+    phases = sorted(maker.dice.choice(range(1, len(PHASES) - 1)) for _ in statements[1:])
+    moments = Moments(tuple(PHASES[each] for each in phases))
+    schedule = moments if maker.dice.random() < 0.5 else maker.schedule(plan.seed or 0)
+    return replace(plan, setup=setup, statements=statements, schedule=schedule, failures=())
 
 
 class Maker:
@@ -384,6 +397,28 @@ def _upserts(maker: Maker) -> Sequence[Statement]:
         maker.dice.choice((maker.merge(), Append((maker.row_of(key),)), Delete(Test("k", "=", key)))),
         *maker.perhaps(lambda: maker.dice.choice((maker.statement(), Update((Plus("x"),), Test("k", ">=", 20))))),
     )
+
+
+def _partly_lost(maker: Maker) -> Sequence[Statement]:
+    """One changes many rows, of which others change, delete or move a few first."""
+    few = lambda: Test("k", "=", maker.dice.randrange(1, 5))  # noqa: E731
+    source = tuple(maker.row_of(key) for key in sorted(maker.dice.sample((1, 2, 3, 4, 30, 31), 4)))
+    many = (
+        Merge(source, ("k",), maker.dice.choice(_CLAUSES)(maker)),
+        Merge(source, ("k",), _UPSERT),
+        Merge(source, ("k",), (When("matched"), When("not matched"))),
+        Update(maker.sets(), Test("k", "<", 30)),
+        Delete(Test("k", "<", 30)),
+    )
+    others = (
+        lambda: Update(maker.sets(), few()),
+        lambda: Update((Plus("x"),), few()),
+        lambda: Delete(few()),
+        lambda: Merge((maker.row_of(maker.dice.randrange(1, 5)),), ("k",), _UPSERT),
+        maker.optimize,
+        maker.append,
+    )
+    return (maker.dice.choice(many), *(maker.dice.choice(others)() for _ in range(maker.dice.choice((1, 2, 3)))))
 
 
 def _untouched_match(maker: Maker) -> Sequence[Statement]:

@@ -27,7 +27,7 @@ from anabranch._arrow.fitting import fit_to_rules
 from anabranch._arrow.merge_clauses import resolve_clauses
 from anabranch._arrow.merge_images import OLD, images_of, inserts_of
 from anabranch._arrow.merge_keys import join_by_keys, resolve_join
-from anabranch._arrow.merge_outcome import JoinResult, build_joined, outcome_of_table
+from anabranch._arrow.merge_outcome import JoinResult, build_joined, outcome_of_table, split_joined
 from anabranch._arrow.merge_source import SourceRows, source_columns, to_source_rows
 from anabranch._arrow.on_disk import on_disk
 from anabranch._arrow.row_ids import without_versions
@@ -268,6 +268,10 @@ class ArrowBackend:
         self.tell(Step(JOIN))
         result = JoinResult(pairs, matching.columns_set(files.schema, "update"), matching.may_match_twice)
         return build_joined(outcome_of_table(pairs), result, files, matching)
+
+    def split(self, files: FileSet, matching: MergePlan, joined: Joined, rows: Marks) -> tuple[Joined, Joined] | None:
+        """See `merge_outcome.split_joined`."""
+        return split_joined(joined, rows, files, matching)
 
     @_reports_step(WRITE_NEW_ROWS)
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> Files:

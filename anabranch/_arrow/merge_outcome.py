@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,6 +77,24 @@ def outcome_of_table(rows: pa.Table) -> Outcome:
         pairs,
         ambiguous,
     )
+
+
+def split_joined(joined: Joined, rows: Marks, files: FileSet, matching: MergePlan) -> tuple[Joined, Joined] | None:
+    """The results for all rows but these, and for these alone; None if they are in files of Spark's."""
+    if joined.handle is None:
+        return joined, joined
+    if isinstance(joined.handle.place, str):
+        return None
+    pairs: pa.Table = joined.handle.rows
+    mask = pa.chunked_array([pa.array(np.zeros(len(pairs), np.bool_))])
+    for path, positions in rows.items():
+        among = pc.is_in(pairs["row"], value_set=pa.array(positions, pairs["row"].type))
+        mask = pc.or_(mask, pc.and_(pc.equal(pairs["path"], path), among))
+    others, these = (
+        build_joined(outcome_of_table(part), replace(joined.handle, place=part), files, matching)
+        for part in (pairs.filter(pc.invert(mask)), pairs.filter(mask))
+    )
+    return others, these
 
 
 def build_joined(counted: Outcome, handle: Any, files: FileSet, matching: MergePlan) -> Joined:

@@ -22,6 +22,7 @@ from pyspark.util import inheritable_thread_target
 from anabranch._arrow.backend import ArrowBackend
 from anabranch._arrow.change_plans import rewrite_step
 from anabranch._arrow.clustering import check_ordered
+from anabranch._arrow.merge_outcome import split_joined
 from anabranch._arrow.packing import check_packed
 from anabranch._arrow.site import Site
 from anabranch._log.positions import SourceVersions
@@ -247,6 +248,10 @@ class SparkEngine:
             lambda: merge.join(self.spark, files, matching, held, folder),
             log=not len(files.files),
         )
+
+    def split(self, files: FileSet, matching: MergePlan, joined: Joined, rows: Marks) -> tuple[Joined, Joined] | None:
+        """The results of a join for all rows but these, and for these alone; None for rows that Spark has written."""
+        return split_joined(joined, rows, files, matching)
 
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> WrittenFiles:
         """Write the new images that `join` computed."""

@@ -7,6 +7,7 @@ it selects these.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pyarrow as pa
@@ -58,10 +59,22 @@ def with_buried(ours: Transaction, rows: Marks) -> tuple[Transaction, list[str]]
     emptied = [path for path, deleted in buried.items() if len(deleted) == counts[path]]
     changes = replace(
         ours.changes,
-        adds=adds.filter(pc.invert(pc.is_in(adds["path"], value_set=pa.array(emptied, pa.string())))),
+        adds=without_files(adds, emptied),
         buried={path: deleted for path, deleted in buried.items() if path not in emptied},
     )
     return replace(ours, changes=changes), emptied
+
+
+def with_files_replaced(ours: Transaction, replaced: frozenset[str], adds: pa.Table) -> Transaction:
+    """Ours with other new files in place of these, which are named as they were staged."""
+    present = frozenset(ours.changes.restaged.get(path, path) for path in replaced)
+    kept = without_files(ours.changes.adds, present)
+    return replace(ours, changes=replace(ours.changes, adds=pa.concat_tables([kept, adds])))
+
+
+def without_files(files: pa.Table, paths: Collection[str]) -> pa.Table:
+    """The files but those at these paths."""
+    return files.filter(pc.invert(pc.is_in(files["path"], value_set=pa.array(sorted(paths), pa.string()))))
 
 
 def _live_rows(source: Source) -> BitMap64:

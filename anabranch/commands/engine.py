@@ -60,6 +60,10 @@ class Backend(Protocol):
         """
         ...
 
+    def split(self, files: FileSet, matching: MergePlan, joined: Joined, rows: Marks) -> tuple[Joined, Joined] | None:
+        """The results of a join for all rows but these, and for these alone; None if it cannot separate them."""
+        ...
+
     def update(self, files: FileSet, marks: Marks, assignments: Mapping[str, Any], folder: str) -> WrittenFiles:
         """Write the new images of exactly the marked rows as Parquet files below ``folder``."""
         ...

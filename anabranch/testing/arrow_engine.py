@@ -224,6 +224,13 @@ class ArrowEngine:
             raise AmbiguousMerge(table=files.root, count=join.ambiguous)
         return join.result()
 
+    def split(self, files: FileSet, matching: MergePlan, joined: Joined, rows: Marks) -> tuple[Joined, Joined]:
+        """Joins both parts anew."""
+        parts = Join(matching, joined.handle.records), Join(matching, joined.handle.records)
+        for path, i, row in joined.handle.added:
+            parts[i in rows.get(path, ())].add(path, i, row)
+        return parts[0].result(), parts[1].result()
+
     def write_images(self, files: FileSet, joined: Joined, folder: str) -> None:
         """Writes the images that `join` computed."""
         self._check(files, joined.handle.images)

@@ -42,6 +42,7 @@ class Join:
         ambiguous: the number of rows of the table that several source rows would change.
         images: the new images of updated rows.
         sources: the numbers of the source rows that match some row.
+        added: the rows of the table, each with its address.
     """
 
     matching: MergePlan
@@ -49,6 +50,7 @@ class Join:
     ambiguous: int = 0
     images: list[Row] = field(default_factory=list)
     sources: set[int] = field(default_factory=set)
+    added: list[tuple[str, int, Row]] = field(default_factory=list)
     _marks: dict[str, BitMap64] = field(default_factory=dict)
     _matched: dict[str, BitMap64] = field(default_factory=dict)
     _deletes: dict[str, BitMap64] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class Join:
 
     def add(self, path: str, position: int, row: Row) -> None:
         """Joins one row of the table, at this position of a file, with all rows of the source."""
+        self.added.append((path, position, row))
         pairs = [(n, source) for n, source in enumerate(self.records) if self.matching.on(row, source) is True]
         self.sources.update(number for number, _ in pairs)
         if pairs:

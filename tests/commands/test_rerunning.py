@@ -136,6 +136,49 @@ def test_rows_that_both_changed_are_let_go_and_the_rest_is_not_run_again(
     assert anabranch.check(tmp_path / "t", deep=True).is_clean
 
 
+def upsert(table: Table, *ids: int, **more: Any) -> Any:
+    source = pa.table({"id": list(ids), "n": [1000 + number for number in ids]})
+    builder = table.merge(source, "target.id = source.id")
+    if more.get("deletes"):
+        builder = builder.when_matched_delete()
+    else:
+        builder = builder.when_matched_update({"n": "target.n + source.n"})
+    if more.get("others"):
+        builder = builder.when_not_matched_by_source_update({"n": "target.n - 1"})
+    return (builder if more.get("only") else builder.when_not_matched_insert_all()).execute()
+
+
+MERGES: dict[str, Callable[[Table], Any]] = {
+    "an upsert": lambda table: upsert(table, 0, 1, 2, 9),
+    "an upsert of moved keys": lambda table: upsert(table, 1, 2, 100, 101),
+    "an update": lambda table: upsert(table, 0, 1, 2, only=True),
+    "a deletion": lambda table: upsert(table, 0, 1, 2, 9, deletes=True, only=True),
+    "a deletion and inserts": lambda table: upsert(table, 0, 1, 2, 9, deletes=True),
+    "others too": lambda table: upsert(table, 1, 2, 9, others=True),
+}
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta_enableRowTracking": "true"}], ids=["plain", "row ids"])
+@pytest.mark.parametrize("their", THEIRS)
+@pytest.mark.parametrize("mine", MERGES)
+def test_a_merge_lets_rows_go_that_both_changed_and_inserts_what_matched_them_alone(
+    two: Two, tmp_path: Path, mine: str, their: str, properties: dict[str, str]
+) -> None:
+    ours, theirs = two(**properties)
+    with at_phase("staged", lambda: THEIRS[their](theirs)):
+        outcome = MERGES[mine](ours)
+    assert "numRedoneRuns" not in metrics(ours)
+    anabranch.append(tmp_path / "after", ROWS)
+    after = anabranch.table(tmp_path / "after")
+    THEIRS[their](after)
+    wanted = MERGES[mine](after)
+    assert numbers(ours) == numbers(after)
+    assert outcome.counts == wanted.counts
+    assert anabranch.check(tmp_path / "t", deep=True).is_clean
+    names = ("numOutputRows", "numTargetRowsInserted", "numTargetRowsMatchedUpdated", "numTargetRowsMatchedDeleted")
+    assert [metrics(ours)[name] for name in names] == [metrics(after)[name] for name in names]
+
+
 def test_a_feed_of_a_delete_that_let_rows_go_tells_the_others(two: Two) -> None:
     mine, theirs = two(delta_enableChangeDataFeed="true")
     with at_phase("staged", lambda: theirs.delete("id = 1")):

@@ -18,14 +18,15 @@ from tests.support.worlds import table_path
 
 pytestmark = [pytest.mark.interop]
 
-PROPERTIES = [{}, {"delta.enableRowTracking": "true"}]
+FEED = "delta.enableChangeDataFeed"
+PROPERTIES = [{FEED: "true"}, {FEED: "true", "delta.enableRowTracking": "true"}, {FEED: "false"}]
 
 
 def made(path: str, seed: int, properties: dict[str, str]) -> Table:
     """A table with ten changes of many rows, some rows of which another had changed or deleted meanwhile."""
     dice = random.Random(seed)
     rows = pa.table({"id": range(40), "n": [0] * 40, "half": [number % 2 for number in range(40)]})
-    chosen = {"delta.enableChangeDataFeed": "true", "anabranch.conflictResolution": "redo", **properties}
+    chosen = {"anabranch.conflictResolution": "redo", **properties}
     anabranch.append(path, rows, partition_by="half", properties=chosen)
     table, other = anabranch.table(path), anabranch.table(path)
     for _ in range(10):
@@ -36,12 +37,21 @@ def made(path: str, seed: int, properties: dict[str, str]) -> Table:
         low = dice.randrange(30)
         where = f"id BETWEEN {low} AND {low + 20}"
         with at_phase("staged", theirs):
-            if dice.random() < 0.8:
+            kind = dice.random()
+            if kind < 0.5:
                 table.update(where, {"n": "n + 1", "half": "1 - half"})
+            elif kind < 0.85:
+                upsert(table, range(low, low + 15))
             else:
                 table.delete(f"{where} AND n > 2")
     assert any("numRedoneRows" in commit["operationMetrics"] for commit in table.history())
     return table
+
+
+def upsert(table: Table, ids: range) -> None:
+    source = pa.table({"id": ids, "n": [7] * len(ids), "half": [1] * len(ids)})
+    builder = table.merge(source, "target.id = source.id").when_matched_update({"n": "target.n + source.n"})
+    builder.when_not_matched_insert_all().execute()
 
 
 @pytest.mark.parametrize("properties", PROPERTIES)
@@ -64,6 +74,8 @@ def test_delta_spark_reads_each_version_and_the_feed_of_each(
     for version in range(len(table.history())):
         found = delta_spark.query(f"SELECT * FROM delta.`{path}` VERSION AS OF {version}").to_pylist()
         assert same_rows(found, table.to_arrow(version=version).to_pylist())
+        if properties[FEED] == "false":
+            continue
         columns = "id, n, half, _change_type, _commit_version"
         feed = f"SELECT {columns} FROM table_changes_by_path('{path}', {version}, {version})"
         ours = table.changes(version, version).select([name.strip() for name in columns.split(",")])

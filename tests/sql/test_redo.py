@@ -84,6 +84,41 @@ def test_an_update_of_rows_of_all_kinds_lets_go_of_those_that_another_has_change
         assert images == [(i, kind, old[i] + more) for i in range(8) for kind, more in kinds]
 
 
+@pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (half)"])
+@pytest.mark.parametrize("clause", ["UPDATE SET n = t.n + s.n, half = 1 - t.half", "DELETE"])
+@pytest.mark.parametrize("theirs", ["UPDATE SET n = n + 10", "DELETE"])
+def test_a_merge_of_rows_of_all_kinds_lets_go_of_those_that_another_has_changed(
+    spark: SparkSession, tmp_path: Path, partitions: str, clause: str, theirs: str
+) -> None:
+    properties = "'anabranch.conflictResolution' = 'redo'"
+    names = ("mine", "copy")
+    for name in names:
+        layout = f"USING delta {partitions} TBLPROPERTIES ({properties})"
+        made = f"CREATE TABLE delta.`{tmp_path}/{name}` {layout} AS SELECT {KINDS} FROM range(10)"
+        anabranch.sql(spark, made)
+
+    def change_two(name: str) -> None:
+        table = anabranch.table(f"{tmp_path}/{name}")
+        if theirs == "DELETE":
+            table.delete("id IN (1, 6)")
+        else:
+            table.update("id IN (1, 6)", {"n": "n + 10"})
+
+    def merge(name: str) -> None:
+        source = "(SELECT id, 5 AS n FROM range(2, 12) UNION ALL SELECT 1L, 7)"
+        on = f"MERGE INTO delta.`{tmp_path}/{name}` t USING {source} s ON t.id = s.id"
+        insert = "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, s.n)"
+        anabranch.sql(spark, f"{on} WHEN MATCHED THEN {clause} {insert}")
+
+    with at_phase("staged", lambda: change_two("mine")):
+        merge("mine")
+    change_two("copy")
+    merge("copy")
+    mine, copy = (anabranch.read(spark, f"{tmp_path}/{name}").drop("pairs").collect() for name in names)
+    assert sorted(map(str, mine)) == sorted(map(str, copy))
+    assert "numRedoneRuns" not in anabranch.history(f"{tmp_path}/mine", 1)[0]["operationMetrics"]
+
+
 def test_a_frame_of_the_table_keeps_its_rows_and_so_its_statement_is_refused(spark: SparkSession, path: str) -> None:
     frame = anabranch.read(spark, path)
     with pytest.raises(errors.DeltaConcurrentModificationException), at_phase("staged", lambda: add_ten(path)):

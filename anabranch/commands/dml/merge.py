@@ -8,7 +8,7 @@ rows that match none there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,13 +20,14 @@ from anabranch._log.snapshot import Snapshot
 from anabranch._protocol.actions import FileRow, Metadata
 from anabranch._protocol.change_feed import DELETE, INSERT, POSTIMAGE, PREIMAGE
 from anabranch._protocol.conditions import Condition
-from anabranch._protocol.layout.file_sets import FileSet, Marks, union_of
+from anabranch._protocol.layout.file_sets import FileSet, Marks, count_of, difference_of, union_of
 from anabranch._protocol.layout.paths import store_name
 from anabranch._protocol.merges import Joined, MergePlan
 from anabranch._protocol.parquet_files import WrittenFiles
 from anabranch._protocol.rules.allowed import check_metadata
 from anabranch._protocol.schema.types import Struct
 from anabranch._transaction.commit import CommitResult
+from anabranch._transaction.lost_rows import with_buried, with_files_replaced, without_files, without_rows
 from anabranch._transaction.phases import reach
 from anabranch._transaction.retry import Runtime
 from anabranch._transaction.transaction import Changes, CommitInfo, IdentityUse, ReadSet, Source, Transaction
@@ -44,6 +45,7 @@ from anabranch.commands.dml.identity_values import (
 from anabranch.commands.dml.insert import with_metadata
 from anabranch.commands.dml.new_table import merge_columns
 from anabranch.commands.engine import Engine
+from anabranch.commands.equal_rows import find_equal_rows
 from anabranch.commands.idempotence import application_of, is_written
 from anabranch.commands.opening import Location, SecretFree, file_set, filter_files, open_log
 from anabranch.commands.rerunning import rerunnable
@@ -51,7 +53,7 @@ from anabranch.commands.row_changes import RowRebaseHandler, count_rows, find_em
 from anabranch.commands.sources import NO_VERSIONS, VersionsRead, check_newest, versions_read, whole_table
 from anabranch.commands.staging import Staging, remove
 from anabranch.commands.watching import report_step, watch
-from anabranch.errors import ExecutionFailed
+from anabranch.errors import AnabranchError, ExecutionFailed
 from anabranch.errors.html import ShownAsTable
 
 
@@ -171,6 +173,7 @@ class MergeHandler(RowRebaseHandler):
         self._cached_file_set: tuple[pa.Table, FileSet] | None = None
         self._files_to_withdraw: frozenset[str] = frozenset()
         self._insert_count = 0
+        self._replaced = list[str]()
         self._plan_for(metadata)
 
     def _plan_for(self, metadata: Metadata) -> None:
@@ -231,6 +234,68 @@ class MergeHandler(RowRebaseHandler):
         counts = {"numTargetRowsInserted": self._insert_count - inserted_before, "numOutputRows": written}
         return replace(part, info=replace(part.info, metrics={**part.info.metrics, **counts}))
 
+    def let_go(self, ours: Transaction, lost: Marks) -> Transaction | None:
+        """Ours without these rows and their new images, and with all inserts written anew, since source rows may have
+        matched these rows alone. None where Spark keeps the join's result, where changes are recorded, or where no row
+        would be left.
+        """
+        less = without_rows(ours, lost)
+        if not less.touched_paths or ours.reads is None or self._reads_table or self._recorder.is_on:
+            return None
+        table = self._file_set(self._snapshot.files.slice(0, 0))
+        parts = [self._engine.split(table, self._matching, joined, lost) for joined in self._joins]
+        separate = [part for part in parts if part is not None]
+        gone = [these for _, these in separate]
+        if len(separate) < len(parts) or sum(count_of(these.marks) for these in gone) != count_of(lost):
+            return None  # or they were moved since
+        matched = difference_of(ours.reads.matched, union_of(these.matched for these in gone))
+        try:
+            smaller = self._without_images(replace(less, reads=replace(ours.reads, matched=matched)), table, gone)
+            if smaller is None:
+                return None
+            self._joins = [others for others, _ in separate]
+            return self._with_inserts(smaller, table, gone)
+        except (AnabranchError, pa.ArrowException):  # the whole runs again, and fails as it would have failed
+            return None
+
+    def _without_images(self, less: Transaction, table: FileSet, gone: Sequence[Joined]) -> Transaction | None:
+        """Ours without the new images that these joins computed; None if they are not found."""
+        store, updates = self._snapshot.store, [joined for joined in gone if joined.updated + joined.updated_alone]
+        for joined in updates:
+            self._staging.note(self._engine.write_images(table, joined, self._staging.folder))
+        images = self._collect_new_files() if updates else table.files
+        inserted = frozenset(less.changes.restaged.get(path, path) for path in self._files_to_withdraw)
+        try:
+            adds = without_files(less.changes.adds, inserted)  # these are written anew
+            buried = find_equal_rows(store, adds, images, less.changes.buried)
+        finally:
+            remove(store, self._names(images["path"].to_pylist()))
+        if buried is None:
+            return None
+        smaller, emptied = with_buried(less, buried)
+        self._replaced += self._names(emptied)
+        return smaller
+
+    def _with_inserts(self, ours: Transaction, table: FileSet, gone: Sequence[Joined]) -> Transaction:
+        """Ours with the inserts of all joins that are left, and the numbers of what it does."""
+        inserted_before, withdrawn = self._insert_count, self._files_to_withdraw
+        if self._matching.inserts:
+            ours = with_files_replaced(ours, withdrawn, self._inserts(table))
+            remove(self._snapshot.store, self._names(withdrawn))
+        more = self._insert_count - inserted_before
+        ours = ours.with_metrics(numTargetRowsInserted=more, numOutputRows=more) if more else ours
+        for joined in gone:
+            counts = self._counts(joined, copied=0)
+            less = {name: -count for name, count in counts.items() if name != "numTargetRowsInserted" and count}
+            if "numOutputRows" in less:
+                less["numOutputRows"] += self._insert_count
+            ours = ours.with_metrics(**less)
+        return ours
+
+    def _names(self, paths: Collection[str]) -> list[str]:
+        """The names of staged files."""
+        return [store_name(self._snapshot.table, path) or path for path in paths]
+
     def _stage_again(self, files: pa.Table) -> Transaction:
         """The changes of the last join, of these files, with the files that replace those to withdraw."""
         assert self._last_join is not None, "redo is called after matches"
@@ -248,9 +313,10 @@ class MergeHandler(RowRebaseHandler):
         return self._engine.few_values(self._source_rows, column, conflict_details.MAX_VALUES)
 
     def finish(self) -> None:
-        """Remove temporary files, and close the job folder's markers."""
+        """Remove temporary files, close the job folder's markers, and remove files whose rows were all let go."""
         self._staging.sweep()
         super().finish()
+        remove(self._snapshot.store, self._replaced)
 
     def _with_identities(self, runtime: Runtime) -> MergePlan:
         """The clauses with values for the identity columns that inserts leave out, one for each source row."""
