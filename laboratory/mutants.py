@@ -277,7 +277,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("marks of moved rows are dropped", ((rebase, "follow_relocation", _where_they_were),)),
     Mutant("what was deleted meanwhile is moved alive", ((commit_actions, "buried_files", _all_alive),)),
     Mutant("what was restored meanwhile is not moved", ((relocating, "growth", _union_of_anything),)),
-    Mutant("moves that others made are not noticed", ((conflicts, "relocation_of", _nothing),)),
+    Mutant("moves that others made are not noticed", ((conflicts, "relocations_in", lambda window: ()),)),
     Mutant("an image is lost on carry-over", ((rebase, "join_transactions", _without_images),)),
     Mutant(
         "a batch is committed twice",
