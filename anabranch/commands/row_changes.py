@@ -281,7 +281,7 @@ class ChangeHandler(RowRebaseHandler):
             return less
         try:
             return self._without_images(less, ours, lost)
-        except (AnabranchError, pa.ArrowException):  # the whole runs again, and fails as it would have failed
+        except (AnabranchError, pa.ArrowException, ValueError):  # the whole runs again, and fails if it must
             return None
 
     def _without_images(self, less: Transaction, ours: Transaction, lost: Marks) -> Transaction | None:

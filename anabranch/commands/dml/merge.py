@@ -255,7 +255,7 @@ class MergeHandler(RowRebaseHandler):
                 return None
             self._joins = [others for others, _ in separate]
             return self._with_inserts(smaller, table, gone)
-        except (AnabranchError, pa.ArrowException):  # the whole runs again, and fails as it would have failed
+        except (AnabranchError, pa.ArrowException, ValueError):  # the whole runs again, and fails if it must
             return None
 
     def _without_images(self, less: Transaction, table: FileSet, gone: Sequence[Joined]) -> Transaction | None:
