@@ -116,7 +116,9 @@ def _ought_to_run_again(history: History, act: Act, block: Block) -> bool:
         return False
     dial = block.resolution or history.plan.setup.resolution
     base, is_final = error.facts.get("base_version"), isinstance(error, _FINAL)
-    if dial != "redo" or is_final or not block.sees_no_rows or not isinstance(base, int):
+    planned = history.plan.statements[act.who]
+    was_told_of_failure = isinstance(planned, Block) and len(planned.statements) > len(block.statements)
+    if dial != "redo" or is_final or was_told_of_failure or not block.sees_no_rows or not isinstance(base, int):
         return False
     met = history.versions[base : act.last_version + 1]
     if any(each.kinds & {"metaData", "protocol"} for _, each in pairwise(met)):
