@@ -95,7 +95,7 @@ def test_a_compaction_behind_a_command_that_ran_again_did_not_run_again_itself(t
     made = world(tmp_path, **{WISH: "true", "anabranch_conflictResolution": "redo"})
     made.append({"id": 4, "p": 0}, {"id": 5, "p": 0})
     made.append({"id": 6, "p": 0})
-    with at_phase("staged", lambda: anabranch.table(made.path).update("id = 3", {"p": "1"})):
+    with at_phase("staged", lambda: anabranch.table(made.path).update("id > 2", {"p": "1"})):
         made.update("id > 2", p=0)
     compacted, updated = anabranch.history(made.path, 2)
     assert (compacted["operation"], updated["operation"]) == ("OPTIMIZE", "UPDATE")
